@@ -1,0 +1,16 @@
+//! The contract between plugins and the engine.
+//!
+//! A plugin is a type that implements some of the traits in [`points`] and is registered by name in a
+//! [`registry::Registry`]. A [`profile::Profile`] is a choice of plugins with weights; it runs them and combines their
+//! scores. No particular plugin, no I/O.
+
+pub mod event;
+pub mod normalize;
+pub mod points;
+pub mod preemption;
+pub mod profile;
+pub mod registry;
+pub mod status;
+
+pub use points::{MAX_SCORE, MIN_SCORE, Prepared, ScoreInput};
+pub use status::{Code, Status, Verdict};

@@ -1,0 +1,286 @@
+//! The extension points: what a plugin can take part in. A type may serve several.
+
+use std::{any::Any, collections::BTreeSet, sync::Arc};
+
+use supercargo_model::{Cluster, Name, NodeInfo, Pod};
+
+use crate::{
+    event::EventInterest,
+    preemption::{FilterRunner, NodeVerdicts, Nomination},
+    status::{Status, Verdict},
+};
+
+/// The lowest score after normalizing.
+pub const MIN_SCORE: i64 = 0;
+/// The highest score after normalizing.
+pub const MAX_SCORE: i64 = 100;
+
+/// What a plugin works out for a pod before the nodes are looked at, and reads again at every node.
+///
+/// Preemption tries "what if" on a copy, so it can be cloned.
+pub struct Prepared(Option<Box<dyn CycleData>>);
+
+impl Prepared {
+    /// Keeps a plugin's own data.
+    pub fn new<T: Clone + Send + Sync + 'static>(data: T) -> Self {
+        Self(Some(Box::new(data)))
+    }
+
+    /// There is nothing to keep.
+    pub fn nothing() -> Self {
+        Self(None)
+    }
+
+    /// The data, as the type it was kept as. An error if the step that makes it was switched off.
+    pub fn get<T: 'static>(&self) -> Result<&T, Status> {
+        let data = self.0.as_deref().and_then(|d| d.as_any().downcast_ref());
+        data.ok_or_else(nothing_prepared::<T>)
+    }
+
+    /// The data, to change it.
+    pub fn get_mut<T: 'static>(&mut self) -> Result<&mut T, Status> {
+        let data = self.0.as_deref_mut().and_then(|d| d.as_any_mut().downcast_mut());
+        data.ok_or_else(nothing_prepared::<T>)
+    }
+}
+
+fn nothing_prepared<T>() -> Status {
+    let name = std::any::type_name::<T>().rsplit("::").next();
+    Status::error(format!(
+        "nothing was prepared for this step ({}): its preparing step (preFilter or preScore) is disabled",
+        name.unwrap_or_default()
+    ))
+}
+
+impl Clone for Prepared {
+    fn clone(&self) -> Self {
+        Self(self.0.as_deref().map(CycleData::boxed_clone))
+    }
+}
+
+trait CycleData: Send + Sync {
+    fn boxed_clone(&self) -> Box<dyn CycleData>;
+    fn as_any(&self) -> &dyn Any;
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<T: Clone + Send + Sync + 'static> CycleData for T {
+    fn boxed_clone(&self) -> Box<dyn CycleData> {
+        Box::new(self.clone())
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// Says whether a pod may enter the queue at all.
+pub trait PreEnqueue: Send + Sync {
+    /// Refuses a pod that must wait.
+    fn pre_enqueue(&self, pod: &Pod) -> Verdict;
+}
+
+/// A pod in the queue.
+#[derive(Clone, Debug)]
+pub struct QueuedPod {
+    /// The pod.
+    pub pod: Arc<Pod>,
+    /// Its place in the order of arrival.
+    pub arrival: u64,
+}
+
+/// Orders the queue. There is exactly one.
+pub trait QueueSort: Send + Sync {
+    /// Whether one pod is to be scheduled before another.
+    fn before(&self, one: &QueuedPod, other: &QueuedPod) -> bool;
+}
+
+/// What a plugin finds before the nodes are looked at.
+pub enum PreFilterOutcome {
+    /// The plugin has nothing to say about this pod; its Filter is not called.
+    Skip,
+    /// The plugin goes on.
+    Go {
+        /// The only nodes worth looking at, by name; `None` for all.
+        nodes: Option<BTreeSet<Name>>,
+        /// What Filter will read.
+        prepared: Prepared,
+    },
+}
+
+impl PreFilterOutcome {
+    /// Goes on with all nodes.
+    pub fn go<T: Clone + Send + Sync + 'static>(data: T) -> Self {
+        Self::Go {
+            nodes: None,
+            prepared: Prepared::new(data),
+        }
+    }
+}
+
+/// Works out once for a pod what Filter needs, and may refuse the pod or narrow the nodes.
+pub trait PreFilter: Send + Sync {
+    /// Looks at the pod and the cluster.
+    fn pre_filter(&self, cluster: &Cluster, pod: &Pod) -> Result<PreFilterOutcome, Status>;
+
+    /// Brings what was prepared up to date as if a pod were on a node as well.
+    fn add_pod(&self, _: &mut Prepared, _pod: &Pod, _added: &Pod, _node: &NodeInfo) -> Verdict {
+        Ok(())
+    }
+
+    /// Brings what was prepared up to date as if a pod were gone from a node.
+    fn remove_pod(&self, _: &mut Prepared, _pod: &Pod, _removed: &Pod, _node: &NodeInfo) -> Verdict {
+        Ok(())
+    }
+}
+
+/// Says whether a pod can run on a node.
+pub trait Filter: Send + Sync {
+    /// Looks at one node, which may differ from the cluster's in the pods on it.
+    fn filter(&self, prepared: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict;
+}
+
+/// Called when no node is left, to make room.
+pub trait PostFilter: Send + Sync {
+    /// Looks for a node where room could be made.
+    fn post_filter(&self, runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts) -> Result<Nomination, Status>;
+}
+
+/// What a plugin finds before the feasible nodes are scored.
+pub enum PreScoreOutcome {
+    /// The plugin does not score this pod.
+    Skip,
+    /// The plugin scores, and reads this.
+    Go(Prepared),
+}
+
+impl PreScoreOutcome {
+    /// The plugin scores, and reads this.
+    pub fn go<T: Clone + Send + Sync + 'static>(data: T) -> Self {
+        Self::Go(Prepared::new(data))
+    }
+}
+
+/// Works out once for a pod what Score needs, or skips its plugin.
+pub trait PreScore: Send + Sync {
+    /// Looks at the feasible nodes. An error ends this pod's cycle.
+    fn pre_score(&self, cluster: &Cluster, pod: &Pod, nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, Status>;
+}
+
+/// What a plugin looks at when it scores.
+#[derive(Clone, Copy)]
+pub struct ScoreInput<'a> {
+    /// What PreScore prepared.
+    pub prepared: &'a Prepared,
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// The pod to be placed.
+    pub pod: &'a Pod,
+    /// The feasible nodes.
+    pub nodes: &'a [&'a NodeInfo],
+}
+
+/// Scores all feasible nodes in one call.
+pub trait Score: Send + Sync {
+    /// Fills the column: one score for each of the nodes, in their order. Any range, if the plugin normalizes.
+    fn score(&self, input: ScoreInput<'_>, column: &mut [i64]) -> Verdict;
+}
+
+/// Scores one node at a time: the convenient form of [`Score`].
+pub trait ScoreNode: Send + Sync {
+    /// The score of one node.
+    fn score_node(&self, input: ScoreInput<'_>, node: &NodeInfo) -> Result<i64, Status>;
+}
+
+impl<T: ScoreNode> Score for T {
+    fn score(&self, input: ScoreInput<'_>, column: &mut [i64]) -> Verdict {
+        for (score, node) in column.iter_mut().zip(input.nodes) {
+            *score = self.score_node(input, node)?;
+        }
+        Ok(())
+    }
+}
+
+/// Brings a plugin's scores into 0..=100, seeing all of them.
+pub trait NormalizeScore: Send + Sync {
+    /// Changes the column in place. See [`crate::normalize`] for the usual ways.
+    fn normalize(&self, input: ScoreInput<'_>, column: &mut [i64]) -> Verdict;
+}
+
+/// Keeps its own books about placed pods.
+pub trait Reserve: Send + Sync {
+    /// The pod is about to be placed on the node.
+    fn reserve(&self, pod: &Pod, node: &str) -> Verdict;
+    /// It will not be placed there after all. Must not fail, and may be called without a reserve before it.
+    fn unreserve(&self, pod: &Pod, node: &str);
+}
+
+/// What Permit says.
+pub enum Permission {
+    /// Go on.
+    Granted,
+    /// Wait for somebody's word, at most so many milliseconds.
+    Wait {
+        /// How long at most.
+        timeout_ms: u64,
+    },
+}
+
+/// Can hold a placed pod back before it is bound.
+pub trait Permit: Send + Sync {
+    /// Lets the pod through, refuses it, or makes it wait.
+    fn permit(&self, pod: &Pod, node: &str) -> Result<Permission, Status>;
+}
+
+/// Does what must be done before a pod is bound.
+pub trait PreBind: Send + Sync {
+    /// Prepares the node for the pod.
+    fn pre_bind(&self, pod: &Pod, node: &str) -> Verdict;
+}
+
+/// The order to bind a pod to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// The pod's namespace.
+    pub namespace: Name,
+    /// The pod's name.
+    pub name: Name,
+    /// The pod's identity: a pod that was recreated since must not be bound.
+    pub uid: Name,
+    /// The node.
+    pub node: Name,
+}
+
+/// Carries a binding out, where there is somebody to carry it out to.
+pub trait BindTarget {
+    /// Binds the pod.
+    fn bind(&self, binding: &Binding) -> Verdict;
+}
+
+/// What a Bind plugin did.
+pub enum Bound {
+    /// The pod is bound.
+    Done,
+    /// The plugin leaves this pod to the next one.
+    Skip,
+}
+
+/// Binds a pod to a node.
+pub trait Bind: Send + Sync {
+    /// Binds the pod, or leaves it to the next plugin.
+    fn bind(&self, target: &dyn BindTarget, pod: &Pod, node: &Name) -> Result<Bound, Status>;
+}
+
+/// Told after a pod was bound.
+pub trait PostBind: Send + Sync {
+    /// The pod is bound.
+    fn post_bind(&self, pod: &Pod, node: &str);
+}
+
+/// Says which events in the cluster can make a pod schedulable that the plugin refused.
+pub trait Requeue: Send + Sync {
+    /// The events, each with a closer look at whether it helps a given pod.
+    fn events(&self) -> Vec<EventInterest>;
+}

@@ -1,0 +1,137 @@
+//! What PostFilter plugins see: why each node was refused, and a way to ask "what if".
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
+
+use crate::{
+    points::Prepared,
+    status::{Code, Status, Verdict},
+};
+
+/// Who refused a node, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// The plugin's name.
+    pub plugin: Name,
+    /// Its answer.
+    pub status: Status,
+}
+
+/// Why each node was refused.
+#[derive(Clone, Debug)]
+pub struct NodeVerdicts {
+    /// The nodes that were looked at.
+    pub rejected: BTreeMap<NodeId, Rejection>,
+    /// What holds for every other node.
+    pub others: Status,
+}
+
+impl Default for NodeVerdicts {
+    fn default() -> Self {
+        Self {
+            rejected: BTreeMap::new(),
+            others: Status::new(Code::UnschedulableAndUnresolvable, []),
+        }
+    }
+}
+
+impl NodeVerdicts {
+    /// Why a node was refused.
+    pub fn of(&self, node: NodeId) -> &Status {
+        self.rejected.get(&node).map_or(&self.others, |rejection| &rejection.status)
+    }
+
+    /// How many nodes were refused for each reason, in kube-scheduler's order and words.
+    pub fn summary(&self, node_count: usize) -> String {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for rejection in self.rejected.values() {
+            for reason in &rejection.status.reasons {
+                *counts.entry(reason).or_default() += 1;
+            }
+        }
+        if self.rejected.len() < node_count {
+            for reason in &self.others.reasons {
+                *counts.entry(reason).or_default() += node_count - self.rejected.len();
+            }
+        }
+        let mut lines: Vec<String> = counts.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+        // Sorted as texts: "10 …" comes before "2 …".
+        lines.sort();
+        lines.join(", ")
+    }
+}
+
+/// The sentence that a pod is told when no node is left.
+pub fn no_node_available(node_count: usize, reasons: &str) -> String {
+    let mut message = format!("0/{node_count} nodes are available:");
+    if !reasons.is_empty() {
+        message.push_str(&format!(" {reasons}."));
+    }
+    message
+}
+
+/// Room that can be made for a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nomination {
+    /// The node.
+    pub node: Name,
+    /// The pods to evict there, the most important first.
+    pub victims: Vec<Arc<Pod>>,
+}
+
+/// What the PreFilter plugins prepared, one entry for each; `None` for a plugin that skipped itself.
+#[derive(Clone, Default)]
+pub struct FilterState(pub(crate) Vec<Option<Prepared>>);
+
+/// Runs all filters on "what if" versions of nodes.
+pub trait FilterRunner {
+    /// The cluster.
+    fn cluster(&self) -> &Cluster;
+
+    /// A copy of what the filters prepared for the pod.
+    fn state(&self) -> FilterState;
+
+    /// Whether all filters agree, also if the more important pods nominated to the node come to run there.
+    fn filter(&self, state: &FilterState, pod: &Pod, node: &NodeInfo) -> Result<(), Rejection>;
+
+    /// Tells the filters that a pod was put on a node.
+    fn add_pod(&self, state: &mut FilterState, pod: &Pod, added: &Pod, node: &NodeInfo) -> Verdict;
+
+    /// Tells the filters that a pod was taken off a node.
+    fn remove_pod(&self, state: &mut FilterState, pod: &Pod, removed: &Pod, node: &NodeInfo) -> Verdict;
+
+    /// A number for choices that are otherwise equal.
+    fn seed(&self) -> u64;
+}
+
+/// Pods for which room is being made, by node.
+#[derive(Clone, Debug, Default)]
+pub struct Nominations(BTreeMap<Name, Vec<Arc<Pod>>>);
+
+impl Nominations {
+    /// Keeps a pod's claim to a node, instead of an earlier one.
+    pub fn nominate(&mut self, pod: Arc<Pod>, node: Name) {
+        self.forget(&pod.uid);
+        self.0.entry(node).or_default().push(pod);
+    }
+
+    /// Drops a pod's claim.
+    pub fn forget(&mut self, uid: &str) {
+        for pods in self.0.values_mut() {
+            pods.retain(|pod| &*pod.uid != uid);
+        }
+        self.0.retain(|_, pods| !pods.is_empty());
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The pods that another pod must leave room for on a node: not itself, and none less important.
+    pub fn ahead_of<'a>(&'a self, pod: &'a Pod, node: &str) -> impl Iterator<Item = &'a Arc<Pod>> {
+        (self.0.get(node).into_iter().flatten())
+            .filter(|other| other.spec.priority >= pod.spec.priority && other.uid != pod.uid)
+    }
+}

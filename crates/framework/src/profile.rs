@@ -1,0 +1,693 @@
+//! A profile: a choice of plugins in their order, with weights. It runs them and combines what they say.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use supercargo_model::{Cluster, Name, NodeInfo, Pod};
+
+use crate::{
+    event::EventInterest,
+    points::{
+        Bind, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Permit, PostBind, PostFilter, PreBind,
+        PreEnqueue, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, QueueSort,
+        QueuedPod, Requeue, Reserve, Score, ScoreInput,
+    },
+    preemption::{FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, Rejection},
+    registry::{Plugin, Point},
+    status::{Code, Status, Verdict},
+};
+
+/// A plugin at an extension point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The plugin's name.
+    pub plugin: Name,
+    /// How much its score counts; 0 for not at all. Other points do not look at it.
+    pub weight: i32,
+}
+
+/// What a profile is made of.
+#[derive(Default)]
+pub struct ProfileSpec {
+    /// The scheduler name that pods ask for it by.
+    pub scheduler_name: Name,
+    /// The plugins at each point, in their order.
+    pub points: BTreeMap<Point, Vec<Choice>>,
+    /// The plugins themselves, by name.
+    pub plugins: BTreeMap<Name, Plugin>,
+}
+
+/// Why a profile cannot be made.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ProfileError {
+    /// A plugin was chosen that is not there, or does not serve the point.
+    NotServed {
+        /// The plugin.
+        plugin: Name,
+        /// The point.
+        point: &'static str,
+    },
+    /// The queue must be ordered by one plugin, no more and no less.
+    QueueSort {
+        /// How many there are.
+        count: usize,
+    },
+    /// Nobody would bind the pods.
+    NoBinder,
+}
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotServed { plugin, point } => {
+                write!(f, "plugin {plugin} does not serve {point}")
+            }
+            Self::QueueSort { count } => {
+                write!(
+                    f,
+                    "a profile needs exactly one queueSort plugin, and has {count}"
+                )
+            }
+            Self::NoBinder => write!(f, "a profile needs at least one bind plugin"),
+        }
+    }
+}
+
+impl std::error::Error for ProfileError {}
+
+/// Something that ended a pod's cycle: a fault of a plugin, not a refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CycleError(pub String);
+
+impl fmt::Display for CycleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CycleError {}
+
+struct Named<T: ?Sized> {
+    name: Name,
+    plugin: Arc<T>,
+}
+
+struct FilterStep {
+    name: Name,
+    plugin: Arc<dyn Filter>,
+    /// Where its prepared state is kept; `None` if its PreFilter is switched off or does not exist.
+    prepared: Option<usize>,
+}
+
+struct ScoreStep {
+    name: Name,
+    weight: i32,
+    plugin: Arc<dyn Score>,
+    normalize: Option<Arc<dyn NormalizeScore>>,
+    prepared: Option<usize>,
+}
+
+/// The plugins of a scheduler name, ready to run.
+pub struct Profile {
+    scheduler_name: Name,
+    pre_enqueue: Vec<Named<dyn PreEnqueue>>,
+    queue_sort: Arc<dyn QueueSort>,
+    pre_filter: Vec<Named<dyn PreFilter>>,
+    filter: Vec<FilterStep>,
+    post_filter: Vec<Named<dyn PostFilter>>,
+    pre_score: Vec<Named<dyn PreScore>>,
+    score: Vec<ScoreStep>,
+    reserve: Vec<Named<dyn Reserve>>,
+    permit: Vec<Named<dyn Permit>>,
+    pre_bind: Vec<Named<dyn PreBind>>,
+    bind: Vec<Named<dyn Bind>>,
+    post_bind: Vec<Named<dyn PostBind>>,
+    requeue: Vec<Named<dyn Requeue>>,
+}
+
+/// What came of the PreFilter plugins, if none refused the pod.
+pub struct PreFiltered {
+    /// What they prepared.
+    pub state: FilterState,
+    /// The only nodes worth looking at; `None` for all.
+    pub nodes: Option<BTreeSet<Name>>,
+    /// What is said of every other node.
+    pub others: Status,
+}
+
+/// How PreFilter can end.
+pub enum PreFilterEnd {
+    /// The nodes are looked at next.
+    Go(PreFiltered),
+    /// The pod is refused for every node.
+    Rejected {
+        /// By whom, and why. The plugin's name is empty where several narrowed the nodes to none.
+        rejection: Rejection,
+        /// What was prepared until then.
+        state: FilterState,
+    },
+}
+
+/// A plugin's scores of the feasible nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScoreColumn {
+    /// The plugin.
+    pub plugin: Name,
+    /// How much it counts.
+    pub weight: i32,
+    /// As the plugin gave them.
+    pub raw: Vec<i64>,
+    /// In 0..=100.
+    pub normalized: Vec<i64>,
+}
+
+/// What all plugins make of the feasible nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scores {
+    /// A column for each plugin that scored, in the profile's order.
+    pub columns: Vec<ScoreColumn>,
+    /// The weighted sum for each node.
+    pub totals: Vec<i64>,
+}
+
+impl Profile {
+    /// Puts a profile together.
+    pub fn new(spec: ProfileSpec) -> Result<Self, ProfileError> {
+        let pick = Picker(&spec);
+        let pre_filter = pick.all(Point::PreFilter, |p| p.pre_filter.clone())?;
+        let pre_score = pick.all(Point::PreScore, |p| p.pre_score.clone())?;
+        let queue_sort = pick.all(Point::QueueSort, |p| p.queue_sort.clone())?;
+        let bind = pick.all(Point::Bind, |p| p.bind.clone())?;
+        if bind.is_empty() {
+            return Err(ProfileError::NoBinder);
+        }
+        let [
+            Named {
+                plugin: queue_sort, ..
+            },
+        ] = &queue_sort[..]
+        else {
+            return Err(ProfileError::QueueSort {
+                count: queue_sort.len(),
+            });
+        };
+        let filter = pick
+            .all(Point::Filter, |p| p.filter.clone())?
+            .into_iter()
+            .map(|Named { name, plugin }| FilterStep {
+                prepared: position(&pre_filter, &name),
+                name,
+                plugin,
+            })
+            .collect();
+        Ok(Self {
+            pre_enqueue: pick.all(Point::PreEnqueue, |p| p.pre_enqueue.clone())?,
+            queue_sort: queue_sort.clone(),
+            filter,
+            post_filter: pick.all(Point::PostFilter, |p| p.post_filter.clone())?,
+            score: score_steps(&pick, &pre_score)?,
+            reserve: pick.all(Point::Reserve, |p| p.reserve.clone())?,
+            permit: pick.all(Point::Permit, |p| p.permit.clone())?,
+            pre_bind: pick.all(Point::PreBind, |p| p.pre_bind.clone())?,
+            bind,
+            post_bind: pick.all(Point::PostBind, |p| p.post_bind.clone())?,
+            requeue: pick.requeue(),
+            pre_filter,
+            pre_score,
+            scheduler_name: spec.scheduler_name,
+        })
+    }
+
+    /// The scheduler name that pods ask for it by.
+    pub fn scheduler_name(&self) -> &Name {
+        &self.scheduler_name
+    }
+
+    /// Whether anything scores nodes.
+    pub fn has_score_plugins(&self) -> bool {
+        !self.score.is_empty()
+    }
+
+    /// Whether one pod comes before another in the queue.
+    pub fn before(&self, one: &QueuedPod, other: &QueuedPod) -> bool {
+        self.queue_sort.before(one, other)
+    }
+
+    /// Whether a pod may enter the queue.
+    pub fn pre_enqueue(&self, pod: &Pod) -> Result<(), Rejection> {
+        self.pre_enqueue
+            .iter()
+            .try_for_each(|Named { name, plugin }| {
+                plugin
+                    .pre_enqueue(pod)
+                    .map_err(|status| rejection(name, status))
+            })
+    }
+
+    /// The events that can help pods which a plugin refused.
+    pub fn events_of(&self, plugin: &str) -> Vec<EventInterest> {
+        (self.requeue.iter())
+            .find(|named| &*named.name == plugin)
+            .map(|named| named.plugin.events())
+            .unwrap_or_default()
+    }
+
+    /// Runs all PreFilter plugins.
+    pub fn pre_filter(&self, cluster: &Cluster, pod: &Pod) -> Result<PreFilterEnd, CycleError> {
+        let mut state = FilterState(Vec::with_capacity(self.pre_filter.len()));
+        let mut nodes: Option<BTreeSet<Name>> = None;
+        let mut narrowed_by = BTreeSet::new();
+        let mut refused = None;
+        for Named { name, plugin } in &self.pre_filter {
+            match plugin.pre_filter(cluster, pod) {
+                Ok(PreFilterOutcome::Skip) => state.0.push(None),
+                Ok(PreFilterOutcome::Go {
+                    nodes: only,
+                    prepared,
+                }) => {
+                    state.0.push(Some(prepared));
+                    if let Some(only) = only {
+                        narrowed_by.insert(name.clone());
+                        nodes = Some(match nodes {
+                            None => only,
+                            Some(nodes) => &nodes & &only,
+                        });
+                    }
+                    if nodes.as_ref().is_some_and(BTreeSet::is_empty) {
+                        let rejection = narrowed_to_nothing(&narrowed_by);
+                        return Ok(PreFilterEnd::Rejected { rejection, state });
+                    }
+                }
+                Err(status) if status.code == Code::Error => {
+                    let message = status.message();
+                    return Err(CycleError(format!(
+                        "running PreFilter plugin {name:?}: {message}"
+                    )));
+                }
+                Err(status) => {
+                    state.0.push(None);
+                    let ends_here = status.code == Code::UnschedulableAndUnresolvable;
+                    refused = Some(rejection(name, status));
+                    if ends_here {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(match refused {
+            Some(rejection) => PreFilterEnd::Rejected { rejection, state },
+            None => PreFilterEnd::Go(PreFiltered {
+                state,
+                others: others_status(nodes.is_some(), &narrowed_by),
+                nodes,
+            }),
+        })
+    }
+
+    /// Whether all filters agree to a node.
+    pub fn filter(
+        &self,
+        state: &FilterState,
+        cluster: &Cluster,
+        pod: &Pod,
+        node: &NodeInfo,
+    ) -> Result<(), Rejection> {
+        let nothing = Prepared::nothing();
+        for step in &self.filter {
+            let prepared = match step.prepared {
+                None => &nothing,
+                Some(index) => match state.0.get(index) {
+                    Some(Some(prepared)) => prepared,
+                    _ => continue,
+                },
+            };
+            if let Err(mut status) = step.plugin.filter(prepared, cluster, pod, node) {
+                if status.code == Code::Error {
+                    let message = status.message();
+                    status =
+                        Status::error(format!("running {:?} filter plugin: {message}", step.name));
+                }
+                return Err(rejection(&step.name, status));
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Self::filter`]; and if more important pods are nominated to the node, also as if they ran there.
+    pub fn filter_with_nominated(
+        &self,
+        state: &FilterState,
+        cluster: &Cluster,
+        nominations: &Nominations,
+        pod: &Pod,
+        node: &NodeInfo,
+    ) -> Result<(), Rejection> {
+        let mut ahead = nominations.ahead_of(pod, node.name()).peekable();
+        if ahead.peek().is_some() {
+            let mut with_them = node.clone();
+            let mut state = state.clone();
+            for other in ahead {
+                with_them.add_pod(other.clone());
+                self.tell_added(&mut state, pod, other, &with_them)
+                    .map_err(|status| rejection(&"".into(), status))?;
+            }
+            self.filter(&state, cluster, pod, &with_them)?;
+        }
+        self.filter(state, cluster, pod, node)
+    }
+
+    fn tell_added(
+        &self,
+        state: &mut FilterState,
+        pod: &Pod,
+        added: &Pod,
+        node: &NodeInfo,
+    ) -> Verdict {
+        self.tell(state, |plugin, prepared| {
+            plugin.add_pod(prepared, pod, added, node)
+        })
+    }
+
+    fn tell(
+        &self,
+        state: &mut FilterState,
+        tell: impl Fn(&dyn PreFilter, &mut Prepared) -> Verdict,
+    ) -> Verdict {
+        for (named, prepared) in self.pre_filter.iter().zip(&mut state.0) {
+            if let Some(prepared) = prepared {
+                tell(&*named.plugin, prepared)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the PostFilter plugins until one finds a way to make room.
+    pub fn post_filter(
+        &self,
+        runner: &dyn FilterRunner,
+        pod: &Pod,
+        verdicts: &NodeVerdicts,
+    ) -> Result<Nomination, Status> {
+        let mut reasons = Vec::new();
+        for Named { plugin, .. } in &self.post_filter {
+            match plugin.post_filter(runner, pod, verdicts) {
+                Ok(nomination) => return Ok(nomination),
+                Err(status) if status.code == Code::Unschedulable => reasons.extend(status.reasons),
+                Err(status) => return Err(status),
+            }
+        }
+        Err(Status::new(Code::Unschedulable, reasons))
+    }
+
+    /// Scores the feasible nodes: prepare, score, normalize, weigh and sum.
+    pub fn score(
+        &self,
+        cluster: &Cluster,
+        pod: &Pod,
+        nodes: &[&NodeInfo],
+    ) -> Result<Scores, CycleError> {
+        let prepared = self.prepare_scores(cluster, pod, nodes)?;
+        let nothing = Prepared::nothing();
+        let mut scores = Scores {
+            columns: Vec::with_capacity(self.score.len()),
+            totals: vec![0; nodes.len()],
+        };
+        for step in &self.score {
+            let prepared = match step.prepared {
+                None => &nothing,
+                Some(index) => match &prepared[index] {
+                    Some(prepared) => prepared,
+                    None => continue,
+                },
+            };
+            let input = ScoreInput {
+                prepared,
+                cluster,
+                pod,
+                nodes,
+            };
+            let column = step.run(input)?;
+            for (total, score) in scores.totals.iter_mut().zip(&column.normalized) {
+                *total = total.saturating_add(score * i64::from(step.weight));
+            }
+            scores.columns.push(column);
+        }
+        Ok(scores)
+    }
+
+    fn prepare_scores(
+        &self,
+        cluster: &Cluster,
+        pod: &Pod,
+        nodes: &[&NodeInfo],
+    ) -> Result<Vec<Option<Prepared>>, CycleError> {
+        self.pre_score
+            .iter()
+            .map(
+                |Named { name, plugin }| match plugin.pre_score(cluster, pod, nodes) {
+                    Ok(PreScoreOutcome::Skip) => Ok(None),
+                    Ok(PreScoreOutcome::Go(prepared)) => Ok(Some(prepared)),
+                    Err(status) => {
+                        let message = status.message();
+                        Err(CycleError(format!(
+                            "running PreScore plugin {name:?}: {message}"
+                        )))
+                    }
+                },
+            )
+            .collect()
+    }
+
+    /// Runs all Reserve plugins; if one refuses, all are told to forget the pod again.
+    pub fn reserve(&self, pod: &Pod, node: &str) -> Result<(), Rejection> {
+        for Named { name, plugin } in &self.reserve {
+            if let Err(status) = plugin.reserve(pod, node) {
+                self.unreserve(pod, node);
+                return Err(rejection(name, status));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells all Reserve plugins, in the opposite order, that the pod will not be placed after all.
+    pub fn unreserve(&self, pod: &Pod, node: &str) {
+        for Named { plugin, .. } in self.reserve.iter().rev() {
+            plugin.unreserve(pod, node);
+        }
+    }
+
+    /// The Permit plugins, in their order.
+    pub fn permits(&self) -> impl Iterator<Item = (&Name, &dyn Permit)> {
+        self.permit.iter().map(|named| (&named.name, &*named.plugin))
+    }
+
+    /// The PreBind plugins, in their order.
+    pub fn pre_binders(&self) -> impl Iterator<Item = (&Name, &dyn PreBind)> {
+        self.pre_bind
+            .iter()
+            .map(|named| (&named.name, &*named.plugin))
+    }
+
+    /// The Bind plugins, in their order.
+    pub fn binders(&self) -> impl Iterator<Item = (&Name, &dyn Bind)> {
+        self.bind.iter().map(|named| (&named.name, &*named.plugin))
+    }
+
+    /// Tells all PostBind plugins that a pod was bound.
+    pub fn post_bind(&self, pod: &Pod, node: &str) {
+        for Named { plugin, .. } in &self.post_bind {
+            plugin.post_bind(pod, node);
+        }
+    }
+}
+
+impl ScoreStep {
+    fn run(&self, input: ScoreInput<'_>) -> Result<ScoreColumn, CycleError> {
+        let failed = |step: &str, status: Status| {
+            let message = status.message();
+            CycleError(format!("{step}: plugin {:?} failed with: {message}", self.name))
+        };
+        let mut raw = vec![0; input.nodes.len()];
+        (self.plugin.score(input, &mut raw)).map_err(|s| failed("running Score plugins", s))?;
+        let mut normalized = raw.clone();
+        if let Some(normalize) = &self.normalize {
+            (normalize.normalize(input, &mut normalized))
+                .map_err(|s| failed("running Normalize on Score plugins", s))?;
+        }
+        let invalid = (normalized.iter()).position(|s| !(MIN_SCORE..=MAX_SCORE).contains(s));
+        if let Some(index) = invalid {
+            return Err(CycleError(format!(
+                "plugin {:?} gives node {:?} the score {}, which is not in {MIN_SCORE}..={MAX_SCORE} after normalizing",
+                self.name,
+                input.nodes[index].name(),
+                normalized[index],
+            )));
+        }
+        Ok(ScoreColumn {
+            plugin: self.name.clone(),
+            weight: self.weight,
+            raw,
+            normalized,
+        })
+    }
+}
+
+/// Runs a profile's filters for PostFilter plugins.
+pub struct ProfileRunner<'a> {
+    /// The profile.
+    pub profile: &'a Profile,
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// Pods for which room is being made.
+    pub nominations: &'a Nominations,
+    /// What was prepared for the pod.
+    pub state: &'a FilterState,
+    /// For choices that are otherwise equal.
+    pub seed: u64,
+}
+
+impl FilterRunner for ProfileRunner<'_> {
+    fn cluster(&self) -> &Cluster {
+        self.cluster
+    }
+
+    fn state(&self) -> FilterState {
+        self.state.clone()
+    }
+
+    fn filter(&self, state: &FilterState, pod: &Pod, node: &NodeInfo) -> Result<(), Rejection> {
+        self.profile
+            .filter_with_nominated(state, self.cluster, self.nominations, pod, node)
+    }
+
+    fn add_pod(
+        &self,
+        state: &mut FilterState,
+        pod: &Pod,
+        added: &Pod,
+        node: &NodeInfo,
+    ) -> Verdict {
+        self.profile.tell_added(state, pod, added, node)
+    }
+
+    fn remove_pod(
+        &self,
+        state: &mut FilterState,
+        pod: &Pod,
+        removed: &Pod,
+        node: &NodeInfo,
+    ) -> Verdict {
+        self.profile.tell(state, |plugin, prepared| {
+            plugin.remove_pod(prepared, pod, removed, node)
+        })
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+struct Picker<'a>(&'a ProfileSpec);
+
+impl Picker<'_> {
+    fn choices(&self, point: Point) -> &[Choice] {
+        self.0.points.get(&point).map_or(&[], |choices| choices)
+    }
+
+    fn one<T: ?Sized>(
+        &self,
+        point: Point,
+        choice: &Choice,
+        served: impl Fn(&Plugin) -> Option<Arc<T>>,
+    ) -> Result<Named<T>, ProfileError> {
+        let plugin = self.0.plugins.get(&choice.plugin).and_then(served);
+        plugin
+            .map(|plugin| Named {
+                name: choice.plugin.clone(),
+                plugin,
+            })
+            .ok_or_else(|| ProfileError::NotServed {
+                plugin: choice.plugin.clone(),
+                point: point.name(),
+            })
+    }
+
+    fn all<T: ?Sized>(
+        &self,
+        point: Point,
+        served: impl Fn(&Plugin) -> Option<Arc<T>>,
+    ) -> Result<Vec<Named<T>>, ProfileError> {
+        let choices = self.choices(point).iter();
+        choices
+            .map(|choice| self.one(point, choice, &served))
+            .collect()
+    }
+
+    fn requeue(&self) -> Vec<Named<dyn Requeue>> {
+        let all = self.0.plugins.iter();
+        all.filter_map(|(name, plugin)| {
+            Some(Named {
+                name: name.clone(),
+                plugin: plugin.requeue.clone()?,
+            })
+        })
+        .collect()
+    }
+}
+
+/// A weight of 0 was given on purpose: the plugin does not score at all.
+fn score_steps(
+    pick: &Picker<'_>,
+    pre_score: &[Named<dyn PreScore>],
+) -> Result<Vec<ScoreStep>, ProfileError> {
+    let choices = pick.choices(Point::Score).iter();
+    choices
+        .filter(|choice| choice.weight != 0)
+        .map(|choice| {
+            let Named { name, plugin } = pick.one(Point::Score, choice, |p| p.score.clone())?;
+            Ok(ScoreStep {
+                prepared: position(pre_score, &name),
+                normalize: pick.0.plugins.get(&name).and_then(|p| p.normalize.clone()),
+                weight: choice.weight,
+                name,
+                plugin,
+            })
+        })
+        .collect()
+}
+
+fn position<T: ?Sized>(all: &[Named<T>], name: &str) -> Option<usize> {
+    all.iter().position(|named| &*named.name == name)
+}
+
+fn rejection(plugin: &Name, status: Status) -> Rejection {
+    Rejection {
+        plugin: plugin.clone(),
+        status,
+    }
+}
+
+fn list(names: &BTreeSet<Name>) -> String {
+    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+    names.join(" ")
+}
+
+fn narrowed_to_nothing(by: &BTreeSet<Name>) -> Rejection {
+    let message = if by.len() == 1 {
+        format!("node(s) didn't satisfy plugin {}", list(by))
+    } else {
+        format!("node(s) didn't satisfy plugin(s) [{}] simultaneously", list(by))
+    };
+    rejection(&"".into(), Status::unresolvable(message))
+}
+
+fn others_status(narrowed: bool, by: &BTreeSet<Name>) -> Status {
+    if narrowed {
+        Status::unresolvable(format!("node(s) didn't satisfy plugin(s) [{}]", list(by)))
+    } else {
+        Status::new(Code::UnschedulableAndUnresolvable, [])
+    }
+}

@@ -1,0 +1,316 @@
+//! Which plugins exist, which extension points their types serve, and how they are made from their arguments.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::de::DeserializeOwned;
+use supercargo_manifest::{self as manifest, Location, Problem, Problems, Severity, Source, UnknownFields, Value};
+
+use crate::points::{
+    Bind, Filter, NormalizeScore, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore, QueueSort,
+    Requeue, Reserve, Score,
+};
+
+/// An extension point that a configuration can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are kube-scheduler's")]
+pub enum Point {
+    PreEnqueue,
+    QueueSort,
+    PreFilter,
+    Filter,
+    PostFilter,
+    PreScore,
+    Score,
+    Reserve,
+    Permit,
+    PreBind,
+    Bind,
+    PostBind,
+}
+
+impl Point {
+    /// All points, in the order in which a pod passes them.
+    pub const ALL: [Self; 12] = [
+        Self::PreEnqueue,
+        Self::QueueSort,
+        Self::PreFilter,
+        Self::Filter,
+        Self::PostFilter,
+        Self::PreScore,
+        Self::Score,
+        Self::Reserve,
+        Self::Permit,
+        Self::PreBind,
+        Self::Bind,
+        Self::PostBind,
+    ];
+
+    /// Its name in a configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PreEnqueue => "preEnqueue",
+            Self::QueueSort => "queueSort",
+            Self::PreFilter => "preFilter",
+            Self::Filter => "filter",
+            Self::PostFilter => "postFilter",
+            Self::PreScore => "preScore",
+            Self::Score => "score",
+            Self::Reserve => "reserve",
+            Self::Permit => "permit",
+            Self::PreBind => "preBind",
+            Self::Bind => "bind",
+            Self::PostBind => "postBind",
+        }
+    }
+}
+
+/// A plugin, ready to run: what it serves, as the traits of the points.
+#[derive(Clone, Default)]
+pub struct Plugin {
+    pub(crate) pre_enqueue: Option<Arc<dyn PreEnqueue>>,
+    pub(crate) queue_sort: Option<Arc<dyn QueueSort>>,
+    pub(crate) pre_filter: Option<Arc<dyn PreFilter>>,
+    pub(crate) filter: Option<Arc<dyn Filter>>,
+    pub(crate) post_filter: Option<Arc<dyn PostFilter>>,
+    pub(crate) pre_score: Option<Arc<dyn PreScore>>,
+    pub(crate) score: Option<Arc<dyn Score>>,
+    pub(crate) normalize: Option<Arc<dyn NormalizeScore>>,
+    pub(crate) reserve: Option<Arc<dyn Reserve>>,
+    pub(crate) permit: Option<Arc<dyn Permit>>,
+    pub(crate) pre_bind: Option<Arc<dyn PreBind>>,
+    pub(crate) bind: Option<Arc<dyn Bind>>,
+    pub(crate) post_bind: Option<Arc<dyn PostBind>>,
+    pub(crate) requeue: Option<Arc<dyn Requeue>>,
+}
+
+/// The arguments that a configuration gives a plugin, and where they stand.
+pub struct Args<'a> {
+    given: Option<(&'a Source, &'a Value)>,
+    path: String,
+}
+
+impl<'a> Args<'a> {
+    /// No arguments: the plugin's defaults hold.
+    pub fn none() -> Self {
+        Self {
+            given: None,
+            path: String::new(),
+        }
+    }
+
+    /// Arguments that stand in a text, at a path such as `profiles[0].pluginConfig[1].args`.
+    pub fn new(source: &'a Source, value: &'a Value, path: impl Into<String>) -> Self {
+        Self {
+            given: Some((source, value)),
+            path: path.into(),
+        }
+    }
+
+    /// The arguments as the plugin's own type; its default if there are none. Unknown fields are errors.
+    pub fn decode<T: DeserializeOwned + Default>(&self) -> Result<T, Problems> {
+        match self.given {
+            None => Ok(T::default()),
+            Some((source, value)) => manifest::decode(source, &without_type(value), &self.path, UnknownFields::Deny),
+        }
+    }
+
+    /// An error about a field, such as `scoringStrategy.resources[0].weight`, with its place in the text.
+    pub fn problem(&self, field: &str, message: impl Into<String>) -> Problem {
+        let separator = if self.path.is_empty() || field.is_empty() { "" } else { "." };
+        Problem {
+            source: self.given.map(|(source, _)| source.clone()),
+            at: self.given.map(|(_, value)| location(value, field)),
+            path: format!("{}{separator}{field}", self.path),
+            message: message.into(),
+            hint: None,
+            severity: Severity::Error,
+        }
+    }
+}
+
+/// Arguments may name their own version and kind; they say nothing to the plugin.
+fn without_type(value: &Value) -> Value {
+    let mut value = value.clone();
+    if let manifest::Kind::Map(entries) = &mut value.kind {
+        entries.retain(|entry| !matches!(&*entry.key, "apiVersion" | "kind"));
+    }
+    value
+}
+
+/// Where a field stands; where it would stand, if it is absent.
+fn location(value: &Value, field: &str) -> Location {
+    let mut at = value;
+    for step in field.split(['.', '[']).filter(|step| !step.is_empty()) {
+        let next = match step.strip_suffix(']') {
+            Some(index) => match &at.kind {
+                manifest::Kind::List(items) => index.parse().ok().and_then(|i: usize| items.get(i)),
+                _ => None,
+            },
+            None => at.get(step),
+        };
+        match next {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    at.at
+}
+
+type Build = dyn Fn(&Args<'_>) -> Result<Plugin, Problems> + Send + Sync;
+
+/// A plugin that can be made by name.
+pub struct Registration {
+    name: &'static str,
+    points: Vec<Point>,
+    build: Box<Build>,
+}
+
+impl Registration {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The points that it serves.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// Makes the plugin.
+    pub fn build(&self, args: &Args<'_>) -> Result<Plugin, Problems> {
+        (self.build)(args)
+    }
+}
+
+/// Says, checked by the compiler, which points a type serves.
+///
+/// ```
+/// use supercargo_framework::{points::*, registry::*, status::Verdict};
+/// use supercargo_model::Pod;
+///
+/// struct Patience;
+/// impl PreEnqueue for Patience {
+///     fn pre_enqueue(&self, _: &Pod) -> Verdict { Ok(()) }
+/// }
+/// let mut registry = Registry::default();
+/// registry.add(define("Patience", |_| Ok(Patience)).pre_enqueue());
+/// assert_eq!(registry.get("Patience").unwrap().points(), [Point::PreEnqueue]);
+/// ```
+pub fn define<T: Send + Sync + 'static>(
+    name: &'static str,
+    new: impl Fn(&Args<'_>) -> Result<T, Problems> + Send + Sync + 'static,
+) -> Definition<T> {
+    Definition {
+        name,
+        points: Vec::new(),
+        new: Box::new(new),
+        attach: Vec::new(),
+    }
+}
+
+/// A plugin type on its way into a registry: see [`define`].
+pub struct Definition<T> {
+    name: &'static str,
+    points: Vec<Point>,
+    new: Box<dyn Fn(&Args<'_>) -> Result<T, Problems> + Send + Sync>,
+    attach: Vec<fn(&Arc<T>, &mut Plugin)>,
+}
+
+macro_rules! serves {
+    ($($method:ident: $point:ident;)*) => {
+        $(
+            #[doc = concat!("The type serves [`", stringify!($point), "`].")]
+            #[must_use]
+            pub fn $method(mut self) -> Self
+            where
+                T: $point,
+            {
+                self.points.push(Point::$point);
+                self.attach.push(|plugin, served| served.$method = Some(plugin.clone()));
+                self
+            }
+        )*
+    };
+}
+
+impl<T: Send + Sync + 'static> Definition<T> {
+    serves! {
+        pre_enqueue: PreEnqueue;
+        queue_sort: QueueSort;
+        pre_filter: PreFilter;
+        filter: Filter;
+        post_filter: PostFilter;
+        pre_score: PreScore;
+        score: Score;
+        reserve: Reserve;
+        permit: Permit;
+        pre_bind: PreBind;
+        bind: Bind;
+        post_bind: PostBind;
+    }
+
+    /// The type serves [`NormalizeScore`], which comes with its Score.
+    #[must_use]
+    pub fn normalize(mut self) -> Self
+    where
+        T: NormalizeScore,
+    {
+        self.attach.push(|plugin, served| served.normalize = Some(plugin.clone()));
+        self
+    }
+
+    /// The type says which events help the pods that it refused.
+    #[must_use]
+    pub fn requeue(mut self) -> Self
+    where
+        T: Requeue,
+    {
+        self.attach.push(|plugin, served| served.requeue = Some(plugin.clone()));
+        self
+    }
+}
+
+impl<T: Send + Sync + 'static> From<Definition<T>> for Registration {
+    fn from(definition: Definition<T>) -> Self {
+        let Definition {
+            name,
+            points,
+            new,
+            attach,
+        } = definition;
+        Self {
+            name,
+            points,
+            build: Box::new(move |args| {
+                let instance = Arc::new(new(args)?);
+                let mut plugin = Plugin::default();
+                for attach in &attach {
+                    attach(&instance, &mut plugin);
+                }
+                Ok(plugin)
+            }),
+        }
+    }
+}
+
+/// The plugins that exist, by name.
+#[derive(Default)]
+pub struct Registry(BTreeMap<&'static str, Registration>);
+
+impl Registry {
+    /// Adds a plugin, or replaces the one of its name.
+    pub fn add(&mut self, plugin: impl Into<Registration>) {
+        let plugin = plugin.into();
+        self.0.insert(plugin.name, plugin);
+    }
+
+    /// A plugin by name.
+    pub fn get(&self, name: &str) -> Option<&Registration> {
+        self.0.get(name)
+    }
+
+    /// All plugins, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Registration> {
+        self.0.values()
+    }
+}

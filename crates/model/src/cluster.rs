@@ -1,0 +1,492 @@
+//! The cluster: nodes with the pods on them, and every other object that plugins read.
+//!
+//! It is kept up to date one object at a time. Nothing here decides anything.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, OnceLock},
+};
+
+use crate::{
+    Key, Labels, Name,
+    node::Node,
+    object::{Kind, Object},
+    pod::Pod,
+    ports::HostPort,
+    resources::Resources,
+    storage::{
+        CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim,
+        StorageClass, VolumeAttachment, VolumeSource,
+    },
+    workload::{Namespace, PodDisruptionBudget, Workload, WorkloadKind},
+};
+
+/// A node's place in the cluster's tables. It is given to another node only after this one is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(u32);
+
+impl NodeId {
+    /// For indexing a table.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A node, the pods on it, and what they hold.
+#[derive(Clone, Debug)]
+pub struct NodeInfo {
+    /// Its place in the cluster's tables.
+    pub id: NodeId,
+    /// The node.
+    pub node: Arc<Node>,
+    /// The pods on it, in the order of their arrival.
+    pub pods: Vec<Arc<Pod>>,
+    /// What the pods hold.
+    pub requested: Resources,
+    /// What the pods hold, with a default for containers that ask for no cpu.
+    pub requested_or_default_milli_cpu: i64,
+    /// What the pods hold, with a default for containers that ask for no memory.
+    pub requested_or_default_memory: i64,
+    /// The host ports that the pods hold.
+    pub used_ports: Vec<HostPort>,
+}
+
+impl NodeInfo {
+    fn new(id: NodeId, node: Arc<Node>) -> Self {
+        Self {
+            id,
+            node,
+            pods: Vec::new(),
+            requested: Resources::default(),
+            requested_or_default_milli_cpu: 0,
+            requested_or_default_memory: 0,
+            used_ports: Vec::new(),
+        }
+    }
+
+    /// The node's name.
+    pub fn name(&self) -> &Name {
+        &self.node.name
+    }
+
+    /// The pods that say something about other pods.
+    pub fn pods_with_affinity(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.pods.iter().filter(|pod| pod.spec.has_pod_affinity())
+    }
+
+    /// Puts a pod on the node.
+    pub fn add_pod(&mut self, pod: Arc<Pod>) {
+        let requests = &pod.spec.requests;
+        self.requested.add(&requests.held);
+        self.requested_or_default_milli_cpu = self
+            .requested_or_default_milli_cpu
+            .saturating_add(requests.held_or_default_milli_cpu);
+        self.requested_or_default_memory = self
+            .requested_or_default_memory
+            .saturating_add(requests.held_or_default_memory);
+        self.used_ports.extend(pod.spec.host_ports.iter().cloned());
+        self.pods.push(pod);
+    }
+
+    /// Takes a pod off the node; nothing happens if it is not there.
+    pub fn remove_pod(&mut self, uid: &str) -> Option<Arc<Pod>> {
+        let index = self.pods.iter().position(|pod| &*pod.uid == uid)?;
+        let pod = self.pods.remove(index);
+        let requests = &pod.spec.requests;
+        self.requested.subtract(&requests.held);
+        self.requested_or_default_milli_cpu = self
+            .requested_or_default_milli_cpu
+            .saturating_sub(requests.held_or_default_milli_cpu);
+        self.requested_or_default_memory = self
+            .requested_or_default_memory
+            .saturating_sub(requests.held_or_default_memory);
+        for port in &pod.spec.host_ports {
+            if let Some(i) = self.used_ports.iter().position(|used| used == port) {
+                self.used_ports.swap_remove(i);
+            }
+        }
+        Some(pod)
+    }
+}
+
+/// What is known of an image across the cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct ImageState {
+    /// Its size, as the first node that has it told.
+    pub size_bytes: i64,
+    /// How many nodes have it.
+    pub nodes: usize,
+}
+
+/// The cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    slots: Vec<Option<NodeInfo>>,
+    free: Vec<NodeId>,
+    by_name: HashMap<Name, NodeId>,
+    zones: Vec<(Name, Vec<NodeId>)>,
+    order: OnceLock<Vec<NodeId>>,
+    /// Where each bound pod is, by the node's name: the node may not be known yet.
+    bound: HashMap<Key, Arc<Pod>>,
+    /// Pods whose node is not known (yet, or any more).
+    homeless: HashMap<Name, Vec<Arc<Pod>>>,
+    images: HashMap<Name, ImageState>,
+    claim_users: HashMap<Key, usize>,
+    namespaces: BTreeMap<Name, Namespace>,
+    workloads: BTreeMap<(WorkloadKind, Key), Workload>,
+    volumes: BTreeMap<Name, PersistentVolume>,
+    claims: HashMap<Key, PersistentVolumeClaim>,
+    storage_classes: HashMap<Name, StorageClass>,
+    csi_nodes: HashMap<Name, CsiNode>,
+    csi_drivers: HashMap<Name, CsiDriver>,
+    csi_capacities: BTreeMap<Key, CsiStorageCapacity>,
+    attachments: BTreeMap<Name, VolumeAttachment>,
+    budgets: BTreeMap<Key, PodDisruptionBudget>,
+}
+
+/// What plugins read.
+impl Cluster {
+    /// How many nodes there are.
+    pub fn node_count(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// The nodes in the order in which they are tried: one of each zone, then the next of each.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = &NodeInfo> {
+        self.order().iter().map(|id| self.node_at(*id))
+    }
+
+    /// The order in which nodes are tried.
+    pub fn order(&self) -> &[NodeId] {
+        self.order.get_or_init(|| interleave(&self.zones))
+    }
+
+    /// A node by name.
+    pub fn node(&self, name: &str) -> Option<&NodeInfo> {
+        self.by_name.get(name).map(|id| self.node_at(*id))
+    }
+
+    /// A node by its place.
+    ///
+    /// # Panics
+    /// If the place is of another cluster, or the node has been removed since.
+    pub fn node_at(&self, id: NodeId) -> &NodeInfo {
+        self.slots[id.index()].as_ref().expect("a node at its place")
+    }
+
+    /// An image that at least one node has.
+    pub fn image(&self, name: &str) -> Option<ImageState> {
+        self.images.get(name).copied()
+    }
+
+    /// Whether a pod on a known node uses a claim.
+    pub fn is_claim_used(&self, claim: &Key) -> bool {
+        self.claim_users.contains_key(claim)
+    }
+
+    /// A bound pod.
+    pub fn pod(&self, key: &Key) -> Option<&Arc<Pod>> {
+        self.bound.get(key)
+    }
+
+    /// All bound pods, in no particular order.
+    pub fn pods(&self) -> impl ExactSizeIterator<Item = &Arc<Pod>> {
+        self.bound.values()
+    }
+
+    /// A namespace's labels; none, if it is not known.
+    pub fn namespace_labels(&self, namespace: &str) -> Labels {
+        self.namespaces
+            .get(namespace)
+            .map(|ns| ns.labels.clone())
+            .unwrap_or_default()
+    }
+
+    /// The namespaces, by name.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
+        self.namespaces.values()
+    }
+
+    /// The services of a namespace, by name.
+    pub fn services<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Workload> {
+        let first = (WorkloadKind::Service, Key::new(namespace, ""));
+        self.workloads
+            .range(first..)
+            .take_while(move |((kind, key), _)| {
+                *kind == WorkloadKind::Service && &*key.namespace == namespace
+            })
+            .map(|(_, workload)| workload)
+    }
+
+    /// A service or controller by name.
+    pub fn workload(&self, kind: WorkloadKind, key: &Key) -> Option<&Workload> {
+        self.workloads.get(&(kind, key.clone()))
+    }
+
+    /// A persistent volume.
+    pub fn volume(&self, name: &str) -> Option<&PersistentVolume> {
+        self.volumes.get(name)
+    }
+
+    /// The persistent volumes, by name.
+    pub fn volumes(&self) -> impl Iterator<Item = &PersistentVolume> {
+        self.volumes.values()
+    }
+
+    /// A claim.
+    pub fn claim(&self, key: &Key) -> Option<&PersistentVolumeClaim> {
+        self.claims.get(key)
+    }
+
+    /// A storage class.
+    pub fn storage_class(&self, name: &str) -> Option<&StorageClass> {
+        self.storage_classes.get(name)
+    }
+
+    /// What a node's CSI drivers said.
+    pub fn csi_node(&self, node: &str) -> Option<&CsiNode> {
+        self.csi_nodes.get(node)
+    }
+
+    /// A CSI driver.
+    pub fn csi_driver(&self, name: &str) -> Option<&CsiDriver> {
+        self.csi_drivers.get(name)
+    }
+
+    /// Where CSI drivers have room.
+    pub fn csi_capacities(&self) -> impl Iterator<Item = &CsiStorageCapacity> {
+        self.csi_capacities.values()
+    }
+
+    /// What is attached where.
+    pub fn attachments(&self) -> impl Iterator<Item = &VolumeAttachment> {
+        self.attachments.values()
+    }
+
+    /// The disruption budgets, by namespace and name.
+    pub fn budgets(&self) -> impl Iterator<Item = &PodDisruptionBudget> {
+        self.budgets.values()
+    }
+}
+
+/// What keeps it up to date.
+impl Cluster {
+    /// Adds an object, or replaces the one of that kind and name. A pod that is not bound, or has ended, is none of the
+    /// cluster's: an earlier version of it is removed.
+    pub fn put(&mut self, object: Object) {
+        match object {
+            Object::Node(node) => self.put_node(node),
+            Object::Pod(pod) => self.put_pod(Arc::new(pod)),
+            Object::Namespace(ns) => {
+                self.namespaces.insert(ns.name.clone(), ns);
+            }
+            Object::Workload(kind, workload) => {
+                self.workloads.insert((kind, workload.key()), workload);
+            }
+            Object::PersistentVolume(volume) => {
+                self.volumes.insert(volume.name.clone(), volume);
+            }
+            Object::PersistentVolumeClaim(claim) => {
+                self.claims.insert(claim.key(), claim);
+            }
+            Object::StorageClass(class) => {
+                self.storage_classes.insert(class.name.clone(), class);
+            }
+            Object::CsiNode(csi_node) => {
+                self.csi_nodes.insert(csi_node.name.clone(), csi_node);
+            }
+            Object::CsiDriver(driver) => {
+                self.csi_drivers.insert(driver.name.clone(), driver);
+            }
+            Object::CsiStorageCapacity(capacity) => {
+                let key = Key::new(capacity.namespace.clone(), capacity.name.clone());
+                self.csi_capacities.insert(key, capacity);
+            }
+            Object::VolumeAttachment(attachment) => {
+                self.attachments.insert(attachment.name.clone(), attachment);
+            }
+            Object::PodDisruptionBudget(budget) => {
+                let key = Key::new(budget.namespace.clone(), budget.name.clone());
+                self.budgets.insert(key, budget);
+            }
+        }
+    }
+
+    /// Removes an object; nothing happens if it is not there.
+    pub fn remove(&mut self, kind: Kind, key: &Key) {
+        match kind {
+            Kind::Node => self.remove_node(&key.name),
+            Kind::Pod => drop(self.remove_pod(key)),
+            Kind::Namespace => drop(self.namespaces.remove(&key.name)),
+            Kind::Workload(kind) => drop(self.workloads.remove(&(kind, key.clone()))),
+            Kind::PersistentVolume => drop(self.volumes.remove(&key.name)),
+            Kind::PersistentVolumeClaim => drop(self.claims.remove(key)),
+            Kind::StorageClass => drop(self.storage_classes.remove(&key.name)),
+            Kind::CsiNode => drop(self.csi_nodes.remove(&key.name)),
+            Kind::CsiDriver => drop(self.csi_drivers.remove(&key.name)),
+            Kind::CsiStorageCapacity => drop(self.csi_capacities.remove(key)),
+            Kind::VolumeAttachment => drop(self.attachments.remove(&key.name)),
+            Kind::PodDisruptionBudget => drop(self.budgets.remove(key)),
+        }
+    }
+
+    /// Adds or replaces a node; the pods on it stay.
+    pub fn put_node(&mut self, node: Node) {
+        let node = Arc::new(node);
+        self.count_images(&node);
+        if let Some(&id) = self.by_name.get(&node.name) {
+            let info = self.slots[id.index()].as_mut().expect("a node at its place");
+            let old = std::mem::replace(&mut info.node, node.clone());
+            self.uncount_images(&old);
+            if old.zone() != node.zone() {
+                self.leave_zone(&old.zone(), id);
+                self.enter_zone(node.zone(), id);
+            }
+            return;
+        }
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            NodeId(u32::try_from(self.slots.len() - 1).expect("fewer than 2³² nodes"))
+        });
+        self.by_name.insert(node.name.clone(), id);
+        self.enter_zone(node.zone(), id);
+        let waiting = self.homeless.remove(&node.name).unwrap_or_default();
+        self.slots[id.index()] = Some(NodeInfo::new(id, node));
+        for pod in waiting {
+            self.place(pod);
+        }
+    }
+
+    fn remove_node(&mut self, name: &str) {
+        let Some(id) = self.by_name.remove(name) else {
+            return;
+        };
+        let Some(info) = self.slots[id.index()].take() else {
+            return;
+        };
+        self.free.push(id);
+        self.uncount_images(&info.node);
+        self.leave_zone(&info.node.zone(), id);
+        for pod in &info.pods {
+            self.count_claims(pod, false);
+        }
+        if !info.pods.is_empty() {
+            self.homeless.insert(info.node.name.clone(), info.pods);
+        }
+    }
+
+    /// Adds a bound pod, or replaces the one of its name.
+    pub fn put_pod(&mut self, pod: Arc<Pod>) {
+        let key = pod.key();
+        self.remove_pod(&key);
+        if pod.node.is_some() && !pod.finished {
+            self.bound.insert(key, pod.clone());
+            self.place(pod);
+        }
+    }
+
+    /// Removes a bound pod.
+    pub fn remove_pod(&mut self, key: &Key) -> Option<Arc<Pod>> {
+        let pod = self.bound.remove(key)?;
+        let node = pod.node.as_ref()?;
+        if let Some(&id) = self.by_name.get(node) {
+            let info = self.slots[id.index()].as_mut().expect("a node at its place");
+            info.remove_pod(&pod.uid);
+            self.count_claims(&pod, false);
+        } else if let Some(waiting) = self.homeless.get_mut(node) {
+            waiting.retain(|other| other.uid != pod.uid);
+            if waiting.is_empty() {
+                self.homeless.remove(node);
+            }
+        }
+        Some(pod)
+    }
+
+    fn place(&mut self, pod: Arc<Pod>) {
+        let Some(node) = pod.node.clone() else {
+            return;
+        };
+        match self.by_name.get(&node).copied() {
+            Some(id) => {
+                self.count_claims(&pod, true);
+                let info = self.slots[id.index()].as_mut().expect("a node at its place");
+                info.add_pod(pod);
+            }
+            None => self.homeless.entry(node).or_default().push(pod),
+        }
+    }
+
+    fn count_claims(&mut self, pod: &Pod, used: bool) {
+        for volume in &pod.spec.volumes {
+            let VolumeSource::Claim { name } = &volume.source else {
+                continue;
+            };
+            let key = Key::new(pod.namespace.clone(), name.clone());
+            if used {
+                *self.claim_users.entry(key).or_default() += 1;
+            } else if let Some(users) = self.claim_users.get_mut(&key) {
+                *users -= 1;
+                if *users == 0 {
+                    self.claim_users.remove(&key);
+                }
+            }
+        }
+    }
+
+    fn count_images(&mut self, node: &Node) {
+        for (name, size_bytes) in image_names(node) {
+            let state = self.images.entry(name.clone()).or_insert(ImageState {
+                size_bytes,
+                nodes: 0,
+            });
+            state.nodes += 1;
+        }
+    }
+
+    fn uncount_images(&mut self, node: &Node) {
+        for (name, _) in image_names(node) {
+            if let Some(state) = self.images.get_mut(name) {
+                state.nodes -= 1;
+                if state.nodes == 0 {
+                    self.images.remove(name);
+                }
+            }
+        }
+    }
+
+    fn enter_zone(&mut self, zone: Name, id: NodeId) {
+        self.order = OnceLock::new();
+        match self.zones.iter_mut().find(|(name, _)| *name == zone) {
+            Some((_, nodes)) => nodes.push(id),
+            None => self.zones.push((zone, vec![id])),
+        }
+    }
+
+    fn leave_zone(&mut self, zone: &str, id: NodeId) {
+        self.order = OnceLock::new();
+        if let Some((_, nodes)) = self.zones.iter_mut().find(|(name, _)| &**name == zone) {
+            nodes.retain(|other| *other != id);
+        }
+        self.zones.retain(|(_, nodes)| !nodes.is_empty());
+    }
+}
+
+/// The names of a node's images, each once.
+fn image_names(node: &Node) -> BTreeMap<&Name, i64> {
+    let mut names = BTreeMap::new();
+    for image in &node.images {
+        for name in &image.names {
+            names.entry(name).or_insert(image.size_bytes);
+        }
+    }
+    names
+}
+
+/// One node of each zone, then the next of each, until all are in.
+fn interleave(zones: &[(Name, Vec<NodeId>)]) -> Vec<NodeId> {
+    let longest = zones.iter().map(|(_, nodes)| nodes.len()).max().unwrap_or(0);
+    (0..longest)
+        .flat_map(|turn| zones.iter().filter_map(move |(_, nodes)| nodes.get(turn)))
+        .copied()
+        .collect()
+}

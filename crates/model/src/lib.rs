@@ -1,0 +1,34 @@
+//! Nodes, pods and the other objects a scheduler reads, and the cluster they make.
+//!
+//! Objects are read from text (see [`object::Reader`]) and kept in a [`Cluster`]. No plugin, no decision, no I/O.
+
+pub mod cluster;
+pub mod images;
+pub mod labels;
+pub mod meta;
+pub mod node;
+pub mod object;
+pub mod pod;
+pub mod ports;
+pub mod quantity;
+pub mod resources;
+pub mod selector;
+pub mod storage;
+pub mod taint;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod workload;
+
+pub use cluster::{Cluster, NodeId, NodeInfo};
+pub use labels::Labels;
+pub use meta::Key;
+pub use node::Node;
+pub use pod::{Pod, PodSpec};
+pub use quantity::Quantity;
+pub use resources::Resources;
+
+/// A moment.
+pub type Timestamp = jiff::Timestamp;
+
+/// A text that is shared rather than copied: names, label keys and values.
+pub type Name = std::sync::Arc<str>;

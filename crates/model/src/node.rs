@@ -1,0 +1,121 @@
+//! A node as the scheduler sees it.
+
+use serde::Deserialize;
+
+use crate::{
+    Labels, Name, Timestamp, meta::Meta, resources::ResourceList, resources::Resources,
+    taint::Taint,
+};
+
+/// The label that holds a node's host name.
+pub const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
+const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
+const REGION_LABEL: &str = "topology.kubernetes.io/region";
+const OLD_ZONE_LABEL: &str = "failure-domain.beta.kubernetes.io/zone";
+const OLD_REGION_LABEL: &str = "failure-domain.beta.kubernetes.io/region";
+
+/// A node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Node {
+    /// Its name.
+    pub name: Name,
+    /// Distinguishes it from an earlier node of the same name.
+    pub uid: Name,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its annotations.
+    pub annotations: Labels,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+    /// Cordoned: no new pods.
+    pub unschedulable: bool,
+    /// Its taints.
+    pub taints: Vec<Taint>,
+    /// What pods may use.
+    pub allocatable: Resources,
+    /// The images it has.
+    pub images: Vec<Image>,
+    /// The features that its kubelet declares.
+    pub declared_features: Vec<Name>,
+}
+
+/// An image that a node has.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Image {
+    /// The names it goes by.
+    #[serde(default)]
+    pub names: Vec<Name>,
+    /// Its size in bytes.
+    #[serde(default)]
+    pub size_bytes: i64,
+}
+
+impl Node {
+    /// The zone that interleaving goes by: region and zone. Empty if the node names neither.
+    pub fn zone(&self) -> Name {
+        // The old names come first, as they may stand on objects that were never relabelled.
+        let label = |stable, old| {
+            let value = self.labels.get(old).or_else(|| self.labels.get(stable));
+            value.map_or("", |v| &**v)
+        };
+        let region = label(REGION_LABEL, OLD_REGION_LABEL);
+        let zone = label(ZONE_LABEL, OLD_ZONE_LABEL);
+        if region.is_empty() && zone.is_empty() {
+            return "".into();
+        }
+        // A separator that no label value can contain.
+        format!("{region}:\0:{zone}").into()
+    }
+}
+
+#[derive(Deserialize)]
+struct Written {
+    #[serde(default)]
+    metadata: Meta,
+    #[serde(default)]
+    spec: WrittenSpec,
+    #[serde(default)]
+    status: WrittenStatus,
+}
+
+#[derive(Default, Deserialize)]
+struct WrittenSpec {
+    #[serde(default)]
+    unschedulable: bool,
+    #[serde(default)]
+    taints: Vec<Taint>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenStatus {
+    #[serde(default)]
+    allocatable: ResourceList,
+    #[serde(default)]
+    images: Vec<Image>,
+    #[serde(default)]
+    declared_features: Vec<Name>,
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Written {
+            metadata,
+            spec,
+            status,
+        } = Written::deserialize(deserializer)?;
+        Ok(Self {
+            name: metadata.name,
+            uid: metadata.uid,
+            labels: metadata.labels,
+            annotations: metadata.annotations,
+            created: metadata.creation_timestamp,
+            unschedulable: spec.unschedulable,
+            taints: spec.taints,
+            allocatable: Resources::from_list(&status.allocatable),
+            images: status.images,
+            declared_features: status.declared_features,
+        })
+    }
+}

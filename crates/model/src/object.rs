@@ -1,0 +1,306 @@
+//! The objects that a scheduler reads, and how they are read from a text.
+
+use std::collections::{BTreeMap, HashMap};
+
+use supercargo_manifest::{self as manifest, Problem, Problems, Severity, Source, UnknownFields, Value};
+
+use crate::{
+    Key, Name,
+    node::Node,
+    pod::Pod,
+    storage::{
+        CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim,
+        StorageClass, VolumeAttachment,
+    },
+    workload::{
+        Namespace, PodDisruptionBudget, SelectsByMap, SelectsBySelector, Workload, WorkloadKind,
+    },
+};
+
+/// An object that a scheduler reads.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the variants are Kubernetes' own names")]
+pub enum Object {
+    Node(Node),
+    Pod(Pod),
+    Namespace(Namespace),
+    Workload(WorkloadKind, Workload),
+    PersistentVolume(PersistentVolume),
+    PersistentVolumeClaim(PersistentVolumeClaim),
+    StorageClass(StorageClass),
+    CsiNode(CsiNode),
+    CsiDriver(CsiDriver),
+    CsiStorageCapacity(CsiStorageCapacity),
+    VolumeAttachment(VolumeAttachment),
+    PodDisruptionBudget(PodDisruptionBudget),
+}
+
+/// The kind of an object that a scheduler reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the variants are Kubernetes' own names")]
+pub enum Kind {
+    Node,
+    Pod,
+    Namespace,
+    Workload(WorkloadKind),
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    CsiNode,
+    CsiDriver,
+    CsiStorageCapacity,
+    VolumeAttachment,
+    PodDisruptionBudget,
+}
+
+/// API group, kind, and whether objects of the kind live in a namespace.
+const KINDS: &[(&str, &str, Kind, bool)] = &[
+    ("", "Node", Kind::Node, false),
+    ("", "Pod", Kind::Pod, true),
+    ("", "Namespace", Kind::Namespace, false),
+    ("", "Service", Kind::Workload(WorkloadKind::Service), true),
+    (
+        "",
+        "ReplicationController",
+        Kind::Workload(WorkloadKind::ReplicationController),
+        true,
+    ),
+    ("apps", "ReplicaSet", Kind::Workload(WorkloadKind::ReplicaSet), true),
+    ("apps", "StatefulSet", Kind::Workload(WorkloadKind::StatefulSet), true),
+    ("", "PersistentVolume", Kind::PersistentVolume, false),
+    ("", "PersistentVolumeClaim", Kind::PersistentVolumeClaim, true),
+    ("storage.k8s.io", "StorageClass", Kind::StorageClass, false),
+    ("storage.k8s.io", "CSINode", Kind::CsiNode, false),
+    ("storage.k8s.io", "CSIDriver", Kind::CsiDriver, false),
+    ("storage.k8s.io", "CSIStorageCapacity", Kind::CsiStorageCapacity, true),
+    ("storage.k8s.io", "VolumeAttachment", Kind::VolumeAttachment, false),
+    ("policy", "PodDisruptionBudget", Kind::PodDisruptionBudget, true),
+];
+
+impl Kind {
+    /// The kind by Kubernetes' name for it, if a scheduler reads it.
+    pub fn named(kind: &str) -> Option<Self> {
+        KINDS.iter().find(|(_, name, ..)| *name == kind).map(|(_, _, kind, _)| *kind)
+    }
+
+    /// Kubernetes' name for it.
+    pub fn name(self) -> &'static str {
+        let known = KINDS.iter().find(|(_, _, kind, _)| *kind == self);
+        known.expect("every kind is listed").1
+    }
+
+}
+
+impl Object {
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Node(_) => Kind::Node,
+            Self::Pod(_) => Kind::Pod,
+            Self::Namespace(_) => Kind::Namespace,
+            Self::Workload(kind, _) => Kind::Workload(*kind),
+            Self::PersistentVolume(_) => Kind::PersistentVolume,
+            Self::PersistentVolumeClaim(_) => Kind::PersistentVolumeClaim,
+            Self::StorageClass(_) => Kind::StorageClass,
+            Self::CsiNode(_) => Kind::CsiNode,
+            Self::CsiDriver(_) => Kind::CsiDriver,
+            Self::CsiStorageCapacity(_) => Kind::CsiStorageCapacity,
+            Self::VolumeAttachment(_) => Kind::VolumeAttachment,
+            Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
+        }
+    }
+}
+
+/// What was read from texts: the objects, and a count of those that a scheduler does not read.
+#[derive(Debug, Default)]
+pub struct Objects {
+    /// In the order of the texts.
+    pub objects: Vec<Object>,
+    /// `kind.group` of what was skipped, and how often.
+    pub skipped: BTreeMap<String, usize>,
+}
+
+/// Reads objects from several texts, as `kubectl get … -o yaml|json` prints them: single objects, streams, lists.
+#[derive(Default)]
+pub struct Reader {
+    read: Objects,
+    first_seen: HashMap<(Kind, Key), String>,
+    problems: Problems,
+}
+
+impl Reader {
+    /// Reads one text. Problems are kept until the end, so that all are told at once.
+    pub fn read(&mut self, source: &Source) {
+        match manifest::read(source) {
+            Ok(documents) => {
+                for document in &documents {
+                    self.document(source, document, "");
+                }
+            }
+            Err(problems) => self.problems.extend(problems),
+        }
+    }
+
+    /// What was read; or every problem, and nothing else.
+    pub fn finish(self) -> Result<Objects, Problems> {
+        if self.problems.has_errors() {
+            Err(self.problems)
+        } else {
+            Ok(self.read)
+        }
+    }
+
+    fn document(&mut self, source: &Source, value: &Value, path: &str) {
+        let (kind, group) = match kind_and_group(source, value, path) {
+            Ok(found) => found,
+            Err(problem) => return self.problems.push(problem),
+        };
+        if let Some(items) = value.get("items").filter(|_| kind.ends_with("List")) {
+            return self.list(source, &kind, &group, value, items, path);
+        }
+        self.one(source, &kind, &group, value, path);
+    }
+
+    fn list(&mut self, source: &Source, kind: &str, group: &str, list: &Value, items: &Value, path: &str) {
+        let path = if path.is_empty() { "items".to_owned() } else { format!("{path}.items") };
+        let manifest::Kind::List(items) = &items.kind else {
+            if !items.is_null() {
+                let message = format!("expected a list, found {}", items.kind_name());
+                self.problems.push(problem(source, list, &path, message));
+            }
+            return;
+        };
+        let item_kind = kind.strip_suffix("List").unwrap_or(kind);
+        for (i, item) in items.iter().enumerate() {
+            let path = format!("{path}[{i}]");
+            // A list of one kind need not repeat it on every item.
+            if item_kind.is_empty() || item.get("kind").is_some() {
+                self.document(source, item, &path);
+            } else {
+                self.one(source, item_kind, group, item, &path);
+            }
+        }
+    }
+
+    fn one(&mut self, source: &Source, kind: &str, group: &str, value: &Value, path: &str) {
+        let known = KINDS.iter().find(|(g, k, ..)| *g == group && *k == kind);
+        let Some((.., kind, namespaced)) = known else {
+            let name = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+            *self.read.skipped.entry(name).or_default() += 1;
+            return;
+        };
+        match decode(source, *kind, value, path) {
+            Ok(object) => {
+                if let Some(problem) = self.check_name(source, *kind, *namespaced, value, path) {
+                    self.problems.push(problem);
+                } else {
+                    self.read.objects.push(object);
+                }
+            }
+            Err(problems) => self.problems.extend(problems),
+        }
+    }
+
+    fn check_name(&mut self, source: &Source, kind: Kind, namespaced: bool, value: &Value, path: &str) -> Option<Problem> {
+        let metadata = value.get("metadata");
+        let field = |name| metadata.and_then(|m| m.get(name)).and_then(Value::as_str).unwrap_or("");
+        let name = field("name");
+        let at = metadata.and_then(|m| m.get("name")).or(metadata).unwrap_or(value);
+        let path = if path.is_empty() { "metadata.name".to_owned() } else { format!("{path}.metadata.name") };
+        if name.is_empty() {
+            let mut problem = problem(source, at, &path, format!("a {} needs a name", kind.name()));
+            if !field("generateName").is_empty() {
+                problem.hint = Some("generateName is filled in by the API server; give a name here".to_owned());
+            }
+            return Some(problem);
+        }
+        let namespace: Name = match field("namespace") {
+            _ if !namespaced => "".into(),
+            "" => "default".into(),
+            given => given.into(),
+        };
+        let key = Key::new(namespace, name);
+        let place = format!("{}:{}", source.name, at.at.line);
+        match self.first_seen.entry((kind, key.clone())) {
+            std::collections::hash_map::Entry::Occupied(first) => {
+                let mut problem = problem(source, at, &path, format!("{} {key} is there twice", kind.name()));
+                problem.hint = Some(format!("the first one is at {}", first.get()));
+                Some(problem)
+            }
+            std::collections::hash_map::Entry::Vacant(place_of) => {
+                place_of.insert(place);
+                None
+            }
+        }
+    }
+}
+
+/// Reads one object of a kind that a scheduler reads; `None` for any other kind.
+pub fn read_object(source: &Source, value: &Value, path: &str) -> Result<Option<Object>, Problems> {
+    let (kind, group) = kind_and_group(source, value, path)?;
+    match KINDS.iter().find(|(g, k, ..)| *g == group && *k == kind) {
+        Some((_, _, kind, _)) => decode(source, *kind, value, path).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn decode(source: &Source, kind: Kind, value: &Value, path: &str) -> Result<Object, Problems> {
+    fn typed<T: serde::de::DeserializeOwned>(source: &Source, value: &Value, path: &str) -> Result<T, Problems> {
+        manifest::decode(source, value, path, UnknownFields::Ignore)
+    }
+    Ok(match kind {
+        Kind::Node => Object::Node(typed(source, value, path)?),
+        Kind::Pod => Object::Pod(typed(source, value, path)?),
+        Kind::Namespace => Object::Namespace(typed(source, value, path)?),
+        Kind::Workload(kind @ (WorkloadKind::Service | WorkloadKind::ReplicationController)) => {
+            Object::Workload(kind, typed::<SelectsByMap>(source, value, path)?.into())
+        }
+        Kind::Workload(kind) => {
+            Object::Workload(kind, typed::<SelectsBySelector>(source, value, path)?.into())
+        }
+        Kind::PersistentVolume => Object::PersistentVolume(typed(source, value, path)?),
+        Kind::PersistentVolumeClaim => Object::PersistentVolumeClaim(typed(source, value, path)?),
+        Kind::StorageClass => Object::StorageClass(typed(source, value, path)?),
+        Kind::CsiNode => Object::CsiNode(typed(source, value, path)?),
+        Kind::CsiDriver => Object::CsiDriver(typed(source, value, path)?),
+        Kind::CsiStorageCapacity => Object::CsiStorageCapacity(typed(source, value, path)?),
+        Kind::VolumeAttachment => Object::VolumeAttachment(typed(source, value, path)?),
+        Kind::PodDisruptionBudget => Object::PodDisruptionBudget(typed(source, value, path)?),
+    })
+}
+
+fn kind_and_group(source: &Source, value: &Value, path: &str) -> Result<(String, String), Problem> {
+    let field = |name: &str| match value.get(name) {
+        Some(v) => v.as_str().map(str::to_owned).ok_or_else(|| {
+            let message = format!("expected a string, found {}", v.kind_name());
+            problem(source, v, &join(path, name), message)
+        }),
+        None => {
+            let mut problem = problem(source, value, path, format!("an object needs a field `{name}`, and there is none"));
+            problem.hint = Some("give what `kubectl get … -o yaml` prints: objects, lists of them, or streams".to_owned());
+            Err(problem)
+        }
+    };
+    let kind = field("kind")?;
+    let api_version = field("apiVersion")?;
+    let group = match api_version.split_once('/') {
+        Some((group, _)) => group.to_owned(),
+        None => String::new(),
+    };
+    Ok((kind, group))
+}
+
+fn join(path: &str, field: &str) -> String {
+    if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
+}
+
+fn problem(source: &Source, value: &Value, path: &str, message: String) -> Problem {
+    Problem {
+        source: Some(source.clone()),
+        at: Some(value.at),
+        path: path.to_owned(),
+        message,
+        hint: None,
+        severity: Severity::Error,
+    }
+}

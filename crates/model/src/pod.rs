@@ -1,0 +1,570 @@
+//! A pod as the scheduler sees it.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde::Deserialize;
+
+use crate::{
+    Key, Labels, Name, Timestamp, images,
+    meta::{Meta, Owner},
+    ports::{ALL_ADDRESSES, HostPort, Protocol},
+    resources::{
+        ContainerDemand, PodDemand, Requests, ResizeStatus, ResourceList, ResourceRequirements,
+    },
+    selector::{NodeAffinity, Operator, Requirement, Selector},
+    storage::{Volume, VolumeSource},
+    taint::Toleration,
+};
+
+/// The scheduler that pods name when they name none.
+pub const DEFAULT_SCHEDULER_NAME: &str = "default-scheduler";
+
+/// A pod: who it is and where it stands, and the spec that it may share with others of its template.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pod {
+    /// Its namespace.
+    pub namespace: Name,
+    /// Its name.
+    pub name: Name,
+    /// Distinguishes it from an earlier pod of the same name.
+    pub uid: Name,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+    /// Its deletion was asked for.
+    pub terminating: bool,
+    /// The scheduler evicted it to make room.
+    pub preempted: bool,
+    /// The node it is bound to.
+    pub node: Option<Name>,
+    /// The node that an earlier preemption made room on.
+    pub nominated_node: Option<Name>,
+    /// When it started to run.
+    pub started: Option<Timestamp>,
+    /// It has ended, well or badly, and holds nothing any more.
+    pub finished: bool,
+    /// All else that scheduling depends on.
+    pub spec: Arc<PodSpec>,
+}
+
+impl Pod {
+    /// `namespace/name`.
+    pub fn key(&self) -> Key {
+        Key::new(self.namespace.clone(), self.name.clone())
+    }
+
+    /// The same pod, bound to a node.
+    #[must_use]
+    pub fn bound_to(&self, node: Name) -> Self {
+        Self {
+            node: Some(node),
+            ..self.clone()
+        }
+    }
+}
+
+/// What pods of one template have in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PodSpec {
+    /// The pod's labels.
+    pub labels: Labels,
+    /// The object that manages it.
+    pub controller: Option<Owner>,
+    /// Which scheduler is to place it.
+    pub scheduler_name: Name,
+    /// More is more important.
+    pub priority: i32,
+    /// It waits rather than evict others.
+    pub never_preempts: bool,
+    /// Names of the gates that hold it back.
+    pub scheduling_gates: Vec<Name>,
+    /// Labels that a node must have.
+    pub node_selector: Labels,
+    /// Its wishes about nodes.
+    pub node_affinity: NodeAffinity,
+    /// Its wishes about pods nearby.
+    pub pod_affinity: PodAffinity,
+    /// Its wishes about pods elsewhere.
+    pub pod_anti_affinity: PodAffinity,
+    /// What it tolerates.
+    pub tolerations: Vec<Toleration>,
+    /// How it wants to be spread.
+    pub spread_constraints: Vec<SpreadConstraint>,
+    /// What it asks for.
+    pub requests: Requests,
+    /// The host ports of its containers and sidecars.
+    pub host_ports: Vec<HostPort>,
+    /// The images of its init containers, containers and image volumes, normalized.
+    pub images: Vec<Name>,
+    /// How many containers it has, init containers included.
+    pub container_count: usize,
+    /// Its volumes.
+    pub volumes: Vec<Volume>,
+    /// How many resource claims it names.
+    pub resource_claims: usize,
+    /// The features that its node's kubelet must have.
+    pub required_features: Vec<Name>,
+}
+
+impl PodSpec {
+    /// Whether it says anything about other pods.
+    pub fn has_pod_affinity(&self) -> bool {
+        !self.pod_affinity.is_empty() || !self.pod_anti_affinity.is_empty()
+    }
+}
+
+/// Terms about other pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PodAffinity {
+    /// What must hold.
+    pub required: Vec<AffinityTerm>,
+    /// What raises or lowers a node's score.
+    pub preferred: Vec<WeightedAffinityTerm>,
+}
+
+impl PodAffinity {
+    /// Whether there are no terms.
+    pub fn is_empty(&self) -> bool {
+        self.required.is_empty() && self.preferred.is_empty()
+    }
+}
+
+/// Pods that are selected by labels in some namespaces, counted by the value of a node label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AffinityTerm {
+    /// Which pods.
+    pub selector: Selector,
+    /// In which namespaces, by name.
+    pub namespaces: Vec<Name>,
+    /// In which namespaces besides, by their labels.
+    pub namespace_selector: Selector,
+    /// The node label whose values are the domains.
+    pub topology_key: Name,
+}
+
+impl AffinityTerm {
+    /// Whether the term selects a pod, whose namespace has these labels.
+    pub fn matches(&self, pod: &Pod, namespace_labels: &Labels) -> bool {
+        (self.namespaces.contains(&pod.namespace)
+            || self.namespace_selector.matches(namespace_labels))
+            && self.selector.matches(&pod.spec.labels)
+    }
+}
+
+/// A term and how much it counts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WeightedAffinityTerm {
+    /// 1 to 100.
+    pub weight: i32,
+    /// The term.
+    pub term: AffinityTerm,
+}
+
+/// What to do where a spread constraint cannot be met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+pub enum WhenUnsatisfiable {
+    /// The pod waits.
+    DoNotSchedule,
+    /// The node scores less.
+    ScheduleAnyway,
+}
+
+/// Whether nodes that the pod cannot use count as domains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+pub enum NodeInclusionPolicy {
+    /// They do not.
+    Honor,
+    /// They do.
+    Ignore,
+}
+
+/// How evenly a pod wants to be spread over the values of a node label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SpreadConstraint {
+    /// How much fuller than the emptiest a domain may be.
+    pub max_skew: i32,
+    /// The node label whose values are the domains.
+    pub topology_key: Name,
+    /// What to do where it cannot be met.
+    pub when_unsatisfiable: WhenUnsatisfiable,
+    /// Which pods are counted.
+    #[serde(default)]
+    pub label_selector: Selector,
+    /// With fewer domains than this, the emptiest counts as empty.
+    #[serde(default)]
+    pub min_domains: Option<i32>,
+    /// Nodes outside the pod's node affinity.
+    #[serde(default)]
+    pub node_affinity_policy: Option<NodeInclusionPolicy>,
+    /// Nodes with taints that the pod does not tolerate.
+    #[serde(default)]
+    pub node_taints_policy: Option<NodeInclusionPolicy>,
+    /// Labels whose values on this pod narrow the selector.
+    #[serde(default)]
+    pub match_label_keys: Vec<Name>,
+}
+
+impl<'de> Deserialize<'de> for Pod {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Written::deserialize(deserializer).map(Self::from)
+    }
+}
+
+#[derive(Deserialize)]
+struct Written {
+    #[serde(default)]
+    metadata: Meta,
+    #[serde(default)]
+    spec: WrittenSpec,
+    #[serde(default)]
+    status: WrittenStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WrittenSpec {
+    node_name: Option<Name>,
+    scheduler_name: Option<Name>,
+    priority: Option<i32>,
+    preemption_policy: Option<PreemptionPolicy>,
+    scheduling_gates: Vec<Named>,
+    node_selector: Labels,
+    affinity: WrittenAffinity,
+    tolerations: Vec<Toleration>,
+    topology_spread_constraints: Vec<SpreadConstraint>,
+    containers: Vec<WrittenContainer>,
+    init_containers: Vec<WrittenContainer>,
+    resources: ResourceRequirements,
+    overhead: ResourceList,
+    volumes: Vec<Volume>,
+    resource_claims: Vec<Named>,
+    host_network: bool,
+    host_users: Option<bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+enum PreemptionPolicy {
+    PreemptLowerPriority,
+    Never,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: Name,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WrittenAffinity {
+    node_affinity: NodeAffinity,
+    pod_affinity: WrittenPodAffinity,
+    pod_anti_affinity: WrittenPodAffinity,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WrittenPodAffinity {
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    required: Vec<WrittenTerm>,
+    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
+    preferred: Vec<WrittenWeightedTerm>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenWeightedTerm {
+    weight: i32,
+    pod_affinity_term: WrittenTerm,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenTerm {
+    label_selector: Option<Selector>,
+    namespace_selector: Option<Selector>,
+    #[serde(default)]
+    namespaces: Vec<Name>,
+    topology_key: Name,
+    #[serde(default)]
+    match_label_keys: Vec<Name>,
+    #[serde(default)]
+    mismatch_label_keys: Vec<Name>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WrittenContainer {
+    name: Option<Name>,
+    image: Option<Name>,
+    resources: ResourceRequirements,
+    ports: Vec<WrittenPort>,
+    restart_policy: Option<Name>,
+    restart_policy_rules: Vec<RestartRule>,
+}
+
+#[derive(Deserialize)]
+struct RestartRule {
+    #[serde(default)]
+    action: Option<Name>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenPort {
+    #[serde(default)]
+    host_port: i32,
+    #[serde(default, rename = "hostIP")]
+    host_ip: Option<Name>,
+    #[serde(default)]
+    protocol: Protocol,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WrittenStatus {
+    phase: Option<Name>,
+    start_time: Option<Timestamp>,
+    nominated_node_name: Option<Name>,
+    conditions: Vec<Condition>,
+    container_statuses: Vec<ContainerStatus>,
+    init_container_statuses: Vec<ContainerStatus>,
+    resources: Option<ResourceRequirements>,
+    allocated_resources: ResourceList,
+}
+
+#[derive(Deserialize)]
+struct Condition {
+    #[serde(rename = "type", default)]
+    kind: Option<Name>,
+    #[serde(default)]
+    status: Option<Name>,
+    #[serde(default)]
+    reason: Option<Name>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ContainerStatus {
+    #[serde(default)]
+    name: Option<Name>,
+    #[serde(default)]
+    resources: Option<ResourceRequirements>,
+    #[serde(default)]
+    allocated_resources: ResourceList,
+}
+
+impl WrittenContainer {
+    fn is_sidecar(&self) -> bool {
+        self.restart_policy.as_deref() == Some("Always")
+    }
+
+    fn restarts_all_containers(&self) -> bool {
+        self.restart_policy_rules
+            .iter()
+            .any(|rule| rule.action.as_deref() == Some("RestartAllContainers"))
+    }
+}
+
+impl WrittenStatus {
+    fn is_finished(&self) -> bool {
+        matches!(self.phase.as_deref(), Some("Succeeded" | "Failed"))
+    }
+
+    /// The first condition of a type, if it is true and was set for this reason.
+    fn has_reason(&self, kind: &str, reason: &str) -> bool {
+        self.conditions
+            .iter()
+            .find(|c| c.kind.as_deref() == Some(kind))
+            .is_some_and(|c| c.reason.as_deref() == Some(reason))
+    }
+
+    fn was_preempted(&self) -> bool {
+        self.has_reason("DisruptionTarget", "PreemptionByScheduler")
+            && self.conditions.iter().any(|c| {
+                c.kind.as_deref() == Some("DisruptionTarget") && c.status.as_deref() == Some("True")
+            })
+    }
+
+    fn resizes(&mut self) -> HashMap<Name, ResizeStatus> {
+        let all = self
+            .container_statuses
+            .drain(..)
+            .chain(self.init_container_statuses.drain(..));
+        all.filter_map(|status| {
+            let resize = ResizeStatus {
+                actuated: status.resources?.requests,
+                allocated: status.allocated_resources,
+            };
+            Some((status.name?, resize))
+        })
+        .collect()
+    }
+}
+
+impl From<Written> for Pod {
+    fn from(written: Written) -> Self {
+        let Written {
+            metadata,
+            spec,
+            mut status,
+        } = written;
+        let namespace = metadata.namespace_or_default();
+        Self {
+            // A pod written by hand has no uid yet; its name tells it apart just as well.
+            uid: if metadata.uid.is_empty() {
+                format!("{namespace}/{}", metadata.name).into()
+            } else {
+                metadata.uid.clone()
+            },
+            namespace,
+            name: metadata.name.clone(),
+            created: metadata.creation_timestamp,
+            terminating: metadata.deletion_timestamp.is_some(),
+            preempted: status.was_preempted(),
+            node: spec.node_name.clone().filter(|n| !n.is_empty()),
+            nominated_node: status.nominated_node_name.take().filter(|n| !n.is_empty()),
+            started: status.start_time,
+            finished: status.is_finished(),
+            spec: Arc::new(pod_spec(metadata, spec, status)),
+        }
+    }
+}
+
+fn pod_spec(metadata: Meta, mut spec: WrittenSpec, mut status: WrittenStatus) -> PodSpec {
+    let volumes = std::mem::take(&mut spec.volumes);
+    let image_volumes = volumes.iter().filter_map(|volume| match &volume.source {
+        VolumeSource::Image { reference } => Some(images::normalized(reference)),
+        _ => None,
+    });
+    let images = (spec.init_containers.iter().chain(&spec.containers))
+        .filter_map(|container| container.image.as_deref().map(images::normalized))
+        .chain(image_volumes)
+        .collect();
+    let affinity = std::mem::take(&mut spec.affinity);
+    let term = |written: WrittenTerm| affinity_term(written, &metadata);
+    PodSpec {
+        controller: metadata.controller().cloned(),
+        scheduler_name: (spec.scheduler_name.take().filter(|name| !name.is_empty()))
+            .unwrap_or_else(|| DEFAULT_SCHEDULER_NAME.into()),
+        priority: spec.priority.unwrap_or(0),
+        never_preempts: spec.preemption_policy == Some(PreemptionPolicy::Never),
+        scheduling_gates: spec.scheduling_gates.drain(..).map(|g| g.name).collect(),
+        node_affinity: affinity.node_affinity,
+        pod_affinity: pod_affinity(affinity.pod_affinity, term),
+        pod_anti_affinity: pod_affinity(affinity.pod_anti_affinity, term),
+        requests: demand(&mut spec, &mut status).requests(),
+        host_ports: host_ports(&spec),
+        images,
+        container_count: spec.init_containers.len() + spec.containers.len(),
+        volumes,
+        resource_claims: spec.resource_claims.len(),
+        required_features: required_features(&spec),
+        node_selector: spec.node_selector,
+        tolerations: spec.tolerations,
+        spread_constraints: spec.topology_spread_constraints,
+        labels: metadata.labels,
+    }
+}
+
+fn pod_affinity(
+    written: WrittenPodAffinity,
+    term: impl Fn(WrittenTerm) -> AffinityTerm,
+) -> PodAffinity {
+    PodAffinity {
+        required: written.required.into_iter().map(&term).collect(),
+        preferred: (written.preferred.into_iter())
+            .map(|weighted| WeightedAffinityTerm {
+                weight: weighted.weight,
+                term: term(weighted.pod_affinity_term),
+            })
+            .collect(),
+    }
+}
+
+/// The API server merges the label keys into the selector when a pod is made. For a pod that was never sent to one this
+/// does the same; for any other it changes nothing.
+fn affinity_term(written: WrittenTerm, metadata: &Meta) -> AffinityTerm {
+    let namespaces = if written.namespaces.is_empty() && written.namespace_selector.is_none() {
+        vec![metadata.namespace_or_default()]
+    } else {
+        written.namespaces
+    };
+    let own_value = |operator, keys: Vec<Name>| {
+        keys.into_iter().filter_map(move |key| {
+            let value = metadata.labels.get(&key)?.clone();
+            Some(Requirement {
+                key,
+                operator,
+                values: vec![value],
+            })
+        })
+    };
+    AffinityTerm {
+        selector: written
+            .label_selector
+            .unwrap_or_default()
+            .and(own_value(Operator::In, written.match_label_keys))
+            .and(own_value(Operator::NotIn, written.mismatch_label_keys)),
+        namespaces,
+        namespace_selector: written.namespace_selector.unwrap_or_default(),
+        topology_key: written.topology_key,
+    }
+}
+
+fn demand(spec: &mut WrittenSpec, status: &mut WrittenStatus) -> PodDemand {
+    let mut resizes = status.resizes();
+    let mut container = |c: &mut WrittenContainer, resizable: bool| ContainerDemand {
+        requests: std::mem::take(&mut c.resources.requests),
+        status: match &c.name {
+            Some(name) if resizable => resizes.remove(name),
+            _ => None,
+        },
+        sidecar: c.is_sidecar(),
+    };
+    PodDemand {
+        containers: (spec.containers.iter_mut())
+            .map(|c| container(c, true))
+            .collect(),
+        init_containers: (spec.init_containers.iter_mut())
+            .map(|c| {
+                let sidecar = c.is_sidecar();
+                container(c, sidecar)
+            })
+            .collect(),
+        pod_level: std::mem::take(&mut spec.resources.requests),
+        pod_level_status: status.resources.take().map(|resources| ResizeStatus {
+            actuated: resources.requests,
+            allocated: std::mem::take(&mut status.allocated_resources),
+        }),
+        overhead: std::mem::take(&mut spec.overhead),
+        resize_infeasible: status.has_reason("PodResizePending", "Infeasible"),
+    }
+}
+
+fn host_ports(spec: &WrittenSpec) -> Vec<HostPort> {
+    let sidecars = spec.init_containers.iter().filter(|c| c.is_sidecar());
+    sidecars
+        .chain(&spec.containers)
+        .flat_map(|container| &container.ports)
+        .filter(|port| port.host_port > 0)
+        .map(|port| HostPort {
+            address: (port.host_ip.clone().filter(|ip| !ip.is_empty()))
+                .unwrap_or_else(|| ALL_ADDRESSES.into()),
+            protocol: port.protocol,
+            port: port.host_port,
+        })
+        .collect()
+}
+
+/// What Kubernetes 1.36 infers from a pod's spec about the kubelet it needs.
+fn required_features(spec: &WrittenSpec) -> Vec<Name> {
+    let mut features = Vec::new();
+    let mut containers = spec.init_containers.iter().chain(&spec.containers);
+    if containers.any(WrittenContainer::restarts_all_containers) {
+        features.push("RestartAllContainersOnContainerExits".into());
+    }
+    if spec.host_network && spec.host_users == Some(false) {
+        features.push("UserNamespacesHostNetworkSupport".into());
+    }
+    features
+}
