@@ -1,1 +1,17 @@
+//! The scheduling cycle: from a pod and a cluster to a decision.
+//!
+//! A decision follows from the state, the configuration and the seed alone. No Kubernetes wire, no HTTP, no files, no
+//! clock.
 
+mod cycle;
+pub mod decision;
+mod pick;
+mod queue;
+mod random;
+mod sampling;
+
+pub use cycle::{Engine, EngineProfile, Settings};
+pub use decision::{Decision, Outcome};
+pub use pick::TieBreak;
+pub use queue::{Admission, Queue};
+pub use sampling::nodes_to_find;

@@ -19,7 +19,7 @@ pub struct Rejection {
 }
 
 /// Why each node was refused.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NodeVerdicts {
     /// The nodes that were looked at.
     pub rejected: BTreeMap<NodeId, Rejection>,

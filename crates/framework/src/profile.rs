@@ -231,6 +231,11 @@ impl Profile {
         !self.score.is_empty()
     }
 
+    /// Whether anything tries to make room.
+    pub fn has_post_filter_plugins(&self) -> bool {
+        !self.post_filter.is_empty()
+    }
+
     /// Whether one pod comes before another in the queue.
     pub fn before(&self, one: &QueuedPod, other: &QueuedPod) -> bool {
         self.queue_sort.before(one, other)

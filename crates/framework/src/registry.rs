@@ -1,6 +1,8 @@
 //! Which plugins exist, which extension points their types serve, and how they are made from their arguments.
 
-use std::{collections::BTreeMap, sync::Arc};
+mod shape;
+
+use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
 use serde::de::DeserializeOwned;
 use supercargo_manifest::{self as manifest, Location, Problem, Problems, Severity, Source, UnknownFields, Value};
@@ -9,6 +11,8 @@ use crate::points::{
     Bind, Filter, NormalizeScore, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore, QueueSort,
     Requeue, Reserve, Score,
 };
+
+pub use shape::{Field, Shape, shape_of};
 
 /// An extension point that a configuration can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -87,6 +91,8 @@ pub struct Plugin {
 pub struct Args<'a> {
     given: Option<(&'a Source, &'a Value)>,
     path: String,
+    /// Where the shape of the plugin's type is noted, if that is all that is asked for.
+    shape: Option<&'a RefCell<Option<Shape>>>,
 }
 
 impl<'a> Args<'a> {
@@ -95,6 +101,7 @@ impl<'a> Args<'a> {
         Self {
             given: None,
             path: String::new(),
+            shape: None,
         }
     }
 
@@ -103,11 +110,15 @@ impl<'a> Args<'a> {
         Self {
             given: Some((source, value)),
             path: path.into(),
+            shape: None,
         }
     }
 
     /// The arguments as the plugin's own type; its default if there are none. Unknown fields are errors.
     pub fn decode<T: DeserializeOwned + Default>(&self) -> Result<T, Problems> {
+        if let Some(shape) = self.shape {
+            shape.replace(Some(shape_of::<T>()));
+        }
         match self.given {
             None => Ok(T::default()),
             Some((source, value)) => manifest::decode(source, &without_type(value), &self.path, UnknownFields::Deny),

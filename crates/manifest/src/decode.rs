@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::path::Path;
 use crate::problem::{Problem, Problems};
-use crate::value::{Source, Value};
+use crate::value::{Location, Source, Value};
 use deserializer::ValueDeserializer;
 use error::DecodeError;
 
@@ -46,12 +46,26 @@ pub fn decode<T: DeserializeOwned>(
     // Each round decodes everything anew; people do not read more problems than this anyway.
     const MAX_ROUNDS: usize = 100;
     let root = Path::Root(path);
-    let mut findings = Findings { source, problems: Problems::default() };
-    let mut pass = Pass { unknown, left_out: HashSet::new(), unknown_fields: RefCell::default() };
+    let mut findings = Findings {
+        source,
+        known: HashSet::new(),
+        problems: Problems::default(),
+    };
+    let mut pass = Pass {
+        unknown,
+        left_out: HashSet::new(),
+        unknown_fields: RefCell::default(),
+    };
     for _ in 0..MAX_ROUNDS {
-        let result = T::deserialize(ValueDeserializer { value, path: &root, pass: &pass });
+        let result = T::deserialize(ValueDeserializer {
+            value,
+            path: &root,
+            pass: &pass,
+        });
         let unknown_fields = pass.unknown_fields.take();
-        unknown_fields.into_iter().for_each(|problem| findings.add(problem));
+        unknown_fields
+            .into_iter()
+            .for_each(|problem| findings.add(problem));
         let error = match result {
             Ok(decoded) if findings.problems.is_empty() => return Ok(decoded),
             Ok(_) => break,
@@ -72,16 +86,15 @@ pub fn decode<T: DeserializeOwned>(
 /// The problems found so far, each once.
 struct Findings<'s> {
     source: &'s Source,
+    known: HashSet<(Option<Location>, String, String)>,
     problems: Problems,
 }
 
 impl Findings<'_> {
     fn add(&mut self, mut problem: Problem) {
-        problem.source = Some(self.source.clone());
-        let known = self.problems.iter().any(|known| {
-            (known.at, &known.path, &known.message) == (problem.at, &problem.path, &problem.message)
-        });
-        if !known {
+        let identity = (problem.at, problem.path.clone(), problem.message.clone());
+        if self.known.insert(identity) {
+            problem.source = Some(self.source.clone());
             self.problems.push(problem);
         }
     }
@@ -103,7 +116,9 @@ impl Pass {
     /// Whether an error may come only from what was left out, and so says nothing about the text.
     fn explains(&self, error: &DecodeError<'_>, culprit: &Value) -> bool {
         match &error.missing_field {
-            Some(field) => culprit.get(field).is_some_and(|value| self.leaves_out(value)),
+            Some(field) => culprit
+                .get(field)
+                .is_some_and(|value| self.leaves_out(value)),
             None => self.leaves_out_within(culprit),
         }
     }

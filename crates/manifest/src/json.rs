@@ -1,7 +1,7 @@
 //! A strict JSON reader (RFC 8259) that knows where every value stands.
 
-use crate::problem::{Problem, Problems};
 use crate::duplicates::check_duplicates;
+use crate::problem::{Problem, Problems};
 use crate::value::{Entry, Kind, Location, Source, Value};
 use crate::{BYTE_ORDER_MARK, MAX_DEPTH};
 
@@ -22,12 +22,19 @@ pub(crate) struct SyntaxError {
 
 /// Reads one JSON document or several one after another.
 pub(crate) fn read(source: &Source) -> Result<Vec<Value>, Failure> {
-    let start = if source.text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
+    let start = if source.text.starts_with(BYTE_ORDER_MARK) {
+        BYTE_ORDER_MARK.len_utf8()
+    } else {
+        0
+    };
     let mut reader = Reader {
         source,
         bytes: source.text.as_bytes(),
         offset: start,
-        located: Located { offset: start, at: Location::START },
+        located: Located {
+            offset: start,
+            at: Location::START,
+        },
         duplicates: Problems::default(),
     };
     let mut documents = Vec::new();
@@ -74,7 +81,7 @@ impl Reader<'_> {
             Some(b't') => self.word("true", Kind::Bool(true))?,
             Some(b'f') => self.word("false", Kind::Bool(false))?,
             Some(b'n') => self.word("null", Kind::Null)?,
-            _ => return Err(self.unexpected("a value")),
+            _ => return Err(self.unexpected_start("a value")),
         };
         Ok(Value { at, kind })
     }
@@ -89,7 +96,7 @@ impl Reader<'_> {
         }
         loop {
             if self.peek() != Some(b'"') {
-                return Err(self.unexpected("a key in double quotes"));
+                return Err(self.unexpected_start("a key in double quotes"));
             }
             let key_at = self.here();
             let key = self.string()?;
@@ -137,14 +144,18 @@ impl Reader<'_> {
         if depth <= MAX_DEPTH {
             return Ok(());
         }
-        Err(self.error(format!("lists and maps are nested more than {MAX_DEPTH} deep")))
+        Err(self.error(format!(
+            "lists and maps are nested more than {MAX_DEPTH} deep"
+        )))
     }
 
     fn word(&mut self, word: &str, kind: Kind) -> Parsed<Kind> {
         let rest = &self.bytes[self.offset..];
-        let ends = rest.get(word.len()).is_none_or(|b| !b.is_ascii_alphanumeric());
+        let ends = rest
+            .get(word.len())
+            .is_none_or(|b| !b.is_ascii_alphanumeric());
         if !rest.starts_with(word.as_bytes()) || !ends {
-            return Err(self.unexpected("a value"));
+            return Err(self.unexpected_start("a value"));
         }
         self.offset += word.len();
         Ok(kind)
@@ -163,7 +174,10 @@ impl Reader<'_> {
             let _sign = self.take(b'+') || self.take(b'-');
             self.digits()?;
         }
-        if self.peek().is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_')) {
+        if self
+            .peek()
+            .is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_'))
+        {
             return Err(self.unexpected("the end of the number"));
         }
         Ok(self.source.text[start..self.offset].into())
@@ -174,7 +188,11 @@ impl Reader<'_> {
         while self.peek().is_some_and(|b| b.is_ascii_digit()) {
             self.offset += 1;
         }
-        if self.offset > start { Ok(()) } else { Err(self.unexpected("a digit")) }
+        if self.offset > start {
+            Ok(())
+        } else {
+            Err(self.unexpected("a digit"))
+        }
     }
 
     fn string(&mut self) -> Parsed<Box<str>> {
@@ -198,7 +216,9 @@ impl Reader<'_> {
                     piece_start = self.offset;
                 }
                 Some(b) if b >= b' ' => self.offset += 1,
-                Some(_) => return Err(self.error("a control character or a line break inside a string")),
+                Some(_) => {
+                    return Err(self.error("a control character or a line break inside a string"));
+                }
                 None => return Err(self.error("the text ends inside a string")),
             }
         }
@@ -249,7 +269,9 @@ impl Reader<'_> {
     fn hex_unit(&self) -> Option<u32> {
         let escape = self.bytes.get(self.offset..self.offset + 6)?;
         let digits = escape.strip_prefix(br"\u")?;
-        digits.iter().try_fold(0, |unit, digit| Some(unit * 16 + char::from(*digit).to_digit(16)?))
+        digits.iter().try_fold(0, |unit, digit| {
+            Some(unit * 16 + char::from(*digit).to_digit(16)?)
+        })
     }
 
     fn peek(&self) -> Option<u8> {
@@ -273,10 +295,18 @@ impl Reader<'_> {
         let Located { offset, at } = &mut self.located;
         while *offset < self.offset {
             match self.bytes[*offset] {
-                b'\n' => *at = Location { line: at.line.saturating_add(1), column: 1 },
+                b'\n' => {
+                    *at = Location {
+                        line: at.line.saturating_add(1),
+                        column: 1,
+                    }
+                }
                 // A lone carriage return ends a line too; one before a line feed does not count.
                 b'\r' if self.bytes.get(*offset + 1) != Some(&b'\n') => {
-                    *at = Location { line: at.line.saturating_add(1), column: 1 };
+                    *at = Location {
+                        line: at.line.saturating_add(1),
+                        column: 1,
+                    };
                 }
                 b'\r' => {}
                 // The byte continues a character that is already counted.
@@ -288,19 +318,28 @@ impl Reader<'_> {
         *at
     }
 
+    /// What stands here cannot begin a key or a value. JSON has no use for most characters in such a
+    /// place, so whoever wrote one had YAML in mind.
+    fn unexpected_start(&mut self, expected: &str) -> Box<SyntaxError> {
+        let mut error = self.unexpected(expected);
+        error.looks_like_yaml = self
+            .peek()
+            .is_some_and(|b| !matches!(b, b'{' | b'}' | b'[' | b']' | b',' | b':' | b'"'));
+        error
+    }
+
     fn unexpected(&mut self, expected: &str) -> Box<SyntaxError> {
         let next = self.source.text[self.offset..].chars().next();
         let found = next.map_or("the end of the text".to_owned(), |c| format!("{c:?}"));
-        let mut error = self.error(format!("expected {expected}, found {found}"));
-        // JSON has no use for these characters here, so whoever wrote them had YAML in mind.
-        error.looks_like_yaml =
-            next.is_some_and(|c| !matches!(c, '{' | '}' | '[' | ']' | ',' | ':' | '"'));
-        error
+        self.error(format!("expected {expected}, found {found}"))
     }
 
     fn error(&mut self, message: impl Into<String>) -> Box<SyntaxError> {
         let problem = Problem::error(message).at(self.source, self.here());
-        Box::new(SyntaxError { problem, looks_like_yaml: false })
+        Box::new(SyntaxError {
+            problem,
+            looks_like_yaml: false,
+        })
     }
 }
 

@@ -19,14 +19,19 @@ pub struct Source {
 impl Source {
     /// Names a text.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        Self {
+            name: name.into(),
+            text: text.into(),
+        }
     }
 }
 
 /// Shows the name only: a text may be a hundred megabytes long.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Source")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -84,7 +89,10 @@ pub struct Entry {
 impl Value {
     /// The value of `key`, if this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.entries().iter().find(|entry| &*entry.key == key).map(|entry| &entry.value)
+        self.entries()
+            .iter()
+            .find(|entry| &*entry.key == key)
+            .map(|entry| &entry.value)
     }
 
     /// The entries of a map; none for anything else.
@@ -132,6 +140,13 @@ impl Value {
         self.kind == Kind::Null
     }
 
+    /// The value as JSON. Numbers are written as they were read.
+    pub fn to_json(&self) -> String {
+        let mut text = String::new();
+        write_json(self, &mut text);
+        text
+    }
+
     /// What this is, in words for a message: `a map`, `a string`, and so on.
     pub fn kind_name(&self) -> &'static str {
         match self.kind {
@@ -154,10 +169,57 @@ impl FromStr for Value {
         let mut documents = read(&source)?;
         match (documents.pop(), documents.len()) {
             (Some(document), 0) => Ok(document),
-            (None, _) => Ok(Value { at: Location::START, kind: Kind::Null }),
-            (Some(second), _) => {
-                Err(Problem::error("expected one document, found several").at(&source, second.at).into())
-            }
+            (None, _) => Ok(Value {
+                at: Location::START,
+                kind: Kind::Null,
+            }),
+            (Some(second), _) => Err(Problem::error("expected one document, found several")
+                .at(&source, second.at)
+                .into()),
         }
     }
+}
+
+fn write_json(value: &Value, text: &mut String) {
+    match &value.kind {
+        Kind::Null => text.push_str("null"),
+        Kind::Bool(truth) => text.push_str(if *truth { "true" } else { "false" }),
+        Kind::Number(number) => text.push_str(number),
+        Kind::String(string) => write_json_string(string, text),
+        Kind::List(items) => {
+            text.push('[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    text.push(',');
+                }
+                write_json(item, text);
+            }
+            text.push(']');
+        }
+        Kind::Map(entries) => {
+            text.push('{');
+            for (i, entry) in entries.iter().enumerate() {
+                if i > 0 {
+                    text.push(',');
+                }
+                write_json_string(&entry.key, text);
+                text.push(':');
+                write_json(&entry.value, text);
+            }
+            text.push('}');
+        }
+    }
+}
+
+fn write_json_string(string: &str, text: &mut String) {
+    text.push('"');
+    for c in string.chars() {
+        match c {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            c if c < ' ' => text.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => text.push(c),
+        }
+    }
+    text.push('"');
 }

@@ -1,5 +1,7 @@
 //! Volumes, claims, and what is known about where they can be reached.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use crate::{
@@ -9,6 +11,10 @@ use crate::{
     selector::{NodeSelector, Selector},
 };
 
+mod migration;
+
+pub use migration::{Untranslatable, migrated_driver};
+
 /// A volume of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(from = "WrittenVolume")]
@@ -17,6 +23,17 @@ pub struct Volume {
     pub name: Name,
     /// Where it comes from.
     pub source: VolumeSource,
+}
+
+impl Volume {
+    /// The claim behind it, if there is one. A claim made for a pod is named after the pod and the volume.
+    pub fn claim_name(&self, pod_name: &str) -> Option<Name> {
+        match &self.source {
+            VolumeSource::Claim { name } => Some(name.clone()),
+            VolumeSource::Ephemeral => Some(format!("{pod_name}-{}", self.name).into()),
+            _ => None,
+        }
+    }
 }
 
 /// Where a pod's volume comes from, as far as it bears on scheduling.
@@ -97,6 +114,9 @@ pub struct AzureDisk {
     /// The disk's address.
     #[serde(rename = "diskURI", default)]
     pub disk_uri: Option<Name>,
+    /// Who manages it: `Managed`, `Shared` or `Dedicated`.
+    #[serde(default)]
+    pub kind: Option<Name>,
 }
 
 /// An Azure file share.
@@ -170,36 +190,49 @@ pub struct Iscsi {
     pub read_only: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WrittenVolume {
-    name: Name,
-    #[serde(default)]
-    persistent_volume_claim: Option<WrittenClaimSource>,
-    #[serde(default)]
-    ephemeral: Option<Ignored>,
-    #[serde(default)]
-    csi: Option<WrittenCsi>,
-    #[serde(default)]
-    image: Option<WrittenImage>,
-    #[serde(default)]
-    gce_persistent_disk: Option<GcePersistentDisk>,
-    #[serde(default)]
-    aws_elastic_block_store: Option<AwsElasticBlockStore>,
-    #[serde(default)]
-    azure_disk: Option<AzureDisk>,
-    #[serde(default)]
-    azure_file: Option<AzureFile>,
-    #[serde(default)]
-    cinder: Option<Cinder>,
-    #[serde(default)]
-    vsphere_volume: Option<VsphereVolume>,
-    #[serde(default)]
-    portworx_volume: Option<PortworxVolume>,
-    #[serde(default)]
-    rbd: Option<Rbd>,
-    #[serde(default)]
-    iscsi: Option<Iscsi>,
+/// Gives a written spec the fields of all kinds of disks: pods and persistent volumes name them alike.
+macro_rules! with_disk_fields {
+    ($(#[$attribute:meta])* struct $name:ident { $($field:ident: $type:ty,)* }) => {
+        $(#[$attribute])*
+        struct $name {
+            $($field: $type,)*
+            gce_persistent_disk: Option<GcePersistentDisk>,
+            aws_elastic_block_store: Option<AwsElasticBlockStore>,
+            azure_disk: Option<AzureDisk>,
+            azure_file: Option<AzureFile>,
+            cinder: Option<Cinder>,
+            vsphere_volume: Option<VsphereVolume>,
+            portworx_volume: Option<PortworxVolume>,
+            rbd: Option<Rbd>,
+            iscsi: Option<Iscsi>,
+        }
+
+        impl $name {
+            fn take_disk(&mut self) -> Option<Disk> {
+                (self.gce_persistent_disk.take().map(Disk::GcePersistentDisk))
+                    .or(self.aws_elastic_block_store.take().map(Disk::AwsElasticBlockStore))
+                    .or(self.azure_disk.take().map(Disk::AzureDisk))
+                    .or(self.azure_file.take().map(Disk::AzureFile))
+                    .or(self.cinder.take().map(Disk::Cinder))
+                    .or(self.vsphere_volume.take().map(Disk::Vsphere))
+                    .or(self.portworx_volume.take().map(Disk::Portworx))
+                    .or(self.rbd.take().map(Disk::Rbd))
+                    .or(self.iscsi.take().map(Disk::Iscsi))
+            }
+        }
+    };
+}
+
+with_disk_fields! {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct WrittenVolume {
+        name: Name,
+        persistent_volume_claim: Option<WrittenClaimSource>,
+        ephemeral: Option<Ignored>,
+        csi: Option<WrittenCsi>,
+        image: Option<WrittenImage>,
+    }
 }
 
 #[derive(Deserialize)]
@@ -224,18 +257,8 @@ struct WrittenImage {
 struct Ignored {}
 
 impl From<WrittenVolume> for Volume {
-    fn from(written: WrittenVolume) -> Self {
-        let disk = (written.gce_persistent_disk.map(Disk::GcePersistentDisk))
-            .or(written
-                .aws_elastic_block_store
-                .map(Disk::AwsElasticBlockStore))
-            .or(written.azure_disk.map(Disk::AzureDisk))
-            .or(written.azure_file.map(Disk::AzureFile))
-            .or(written.cinder.map(Disk::Cinder))
-            .or(written.vsphere_volume.map(Disk::Vsphere))
-            .or(written.portworx_volume.map(Disk::Portworx))
-            .or(written.rbd.map(Disk::Rbd))
-            .or(written.iscsi.map(Disk::Iscsi));
+    fn from(mut written: WrittenVolume) -> Self {
+        let disk = written.take_disk();
         let source = if let Some(claim) = written.persistent_volume_claim {
             VolumeSource::Claim {
                 name: claim.claim_name,
@@ -309,7 +332,7 @@ pub struct PersistentVolume {
     /// The claim it is for.
     pub claim: Option<ClaimRef>,
     /// The nodes that can reach it.
-    pub node_affinity: Option<NodeSelector>,
+    pub node_affinity: Option<Arc<NodeSelector>>,
     /// `Available`, `Bound`, …
     pub phase: Name,
     /// The driver and the handle of a CSI volume.
@@ -359,50 +382,35 @@ struct WrittenPhase {
     phase: Option<Name>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct WrittenPersistentVolumeSpec {
-    capacity: ResourceList,
-    access_modes: Vec<AccessMode>,
-    storage_class_name: Option<Name>,
-    volume_mode: VolumeMode,
-    volume_attributes_class_name: Option<Name>,
-    claim_ref: Option<ClaimRef>,
-    node_affinity: WrittenVolumeNodeAffinity,
-    csi: Option<CsiVolume>,
-    gce_persistent_disk: Option<GcePersistentDisk>,
-    aws_elastic_block_store: Option<AwsElasticBlockStore>,
-    azure_disk: Option<AzureDisk>,
-    azure_file: Option<AzureFile>,
-    cinder: Option<Cinder>,
-    vsphere_volume: Option<VsphereVolume>,
-    portworx_volume: Option<PortworxVolume>,
-    rbd: Option<Rbd>,
-    iscsi: Option<Iscsi>,
+with_disk_fields! {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct WrittenPersistentVolumeSpec {
+        capacity: ResourceList,
+        access_modes: Vec<AccessMode>,
+        storage_class_name: Option<Name>,
+        volume_mode: VolumeMode,
+        volume_attributes_class_name: Option<Name>,
+        claim_ref: Option<ClaimRef>,
+        node_affinity: WrittenVolumeNodeAffinity,
+        csi: Option<CsiVolume>,
+    }
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WrittenVolumeNodeAffinity {
-    required: Option<NodeSelector>,
+    required: Option<Arc<NodeSelector>>,
 }
 
 impl From<WrittenPersistentVolume> for PersistentVolume {
     fn from(written: WrittenPersistentVolume) -> Self {
         let WrittenPersistentVolume {
             metadata,
-            spec,
+            mut spec,
             status,
         } = written;
-        let disk = (spec.gce_persistent_disk.map(Disk::GcePersistentDisk))
-            .or(spec.aws_elastic_block_store.map(Disk::AwsElasticBlockStore))
-            .or(spec.azure_disk.map(Disk::AzureDisk))
-            .or(spec.azure_file.map(Disk::AzureFile))
-            .or(spec.cinder.map(Disk::Cinder))
-            .or(spec.vsphere_volume.map(Disk::Vsphere))
-            .or(spec.portworx_volume.map(Disk::Portworx))
-            .or(spec.rbd.map(Disk::Rbd))
-            .or(spec.iscsi.map(Disk::Iscsi));
+        let disk = spec.take_disk();
         Self {
             terminating: metadata.deletion_timestamp.is_some(),
             name: metadata.name,
@@ -447,8 +455,8 @@ pub struct PersistentVolumeClaim {
     pub controller_uid: Option<Name>,
     /// Its deletion was asked for.
     pub terminating: bool,
-    /// What size it asks for.
-    pub size: Quantity,
+    /// What size it asks for, if it says so.
+    pub size: Option<Quantity>,
     /// What uses it asks for.
     pub access_modes: Vec<AccessMode>,
     /// Its class: absent is not the same as empty.
@@ -469,6 +477,11 @@ impl PersistentVolumeClaim {
     /// `namespace/name`.
     pub fn key(&self) -> Key {
         Key::new(self.namespace.clone(), self.name.clone())
+    }
+
+    /// The name of its class, empty for none.
+    pub fn class_name(&self) -> &str {
+        self.storage_class.as_deref().unwrap_or_default()
     }
 }
 
@@ -508,7 +521,7 @@ impl From<WrittenClaim> for PersistentVolumeClaim {
             uid: metadata.uid,
             controller_uid,
             terminating: metadata.deletion_timestamp.is_some(),
-            size: (spec.resources.requests.get("storage").copied()).unwrap_or_default(),
+            size: spec.resources.requests.get("storage").copied(),
             access_modes: spec.access_modes,
             storage_class: class_name(spec.storage_class_name, &metadata.annotations),
             annotations: metadata.annotations,
@@ -638,9 +651,8 @@ impl<'de> Deserialize<'de> for CsiNode {
             .annotations
             .get("storage.alpha.kubernetes.io/migrated-plugins");
         Ok(Self {
-            migrated_plugins: migrated.map_or_else(Vec::new, |list| {
-                list.split(',').map(str::trim).map(Name::from).collect()
-            }),
+            migrated_plugins: (migrated.filter(|list| !list.is_empty()))
+                .map_or_else(Vec::new, |list| list.split(',').map(Name::from).collect()),
             name: written.metadata.name,
             drivers: (written.spec.drivers.into_iter())
                 .map(|driver| CsiNodeDriver {
@@ -659,10 +671,6 @@ pub struct CsiDriver {
     pub name: Name,
     /// Whether it says how much room it has where.
     pub storage_capacity: bool,
-    /// Its volumes are attached to nodes.
-    pub attach_required: bool,
-    /// Pods must not be placed where the driver is missing.
-    pub prevent_scheduling_if_missing: bool,
 }
 
 impl<'de> Deserialize<'de> for CsiDriver {
@@ -678,15 +686,11 @@ impl<'de> Deserialize<'de> for CsiDriver {
         #[serde(rename_all = "camelCase", default)]
         struct Spec {
             storage_capacity: bool,
-            attach_required: Option<bool>,
-            prevent_pod_scheduling_if_missing: bool,
         }
         let written = Written::deserialize(deserializer)?;
         Ok(Self {
             name: written.metadata.name,
             storage_capacity: written.spec.storage_capacity,
-            attach_required: written.spec.attach_required.unwrap_or(true),
-            prevent_scheduling_if_missing: written.spec.prevent_pod_scheduling_if_missing,
         })
     }
 }
@@ -706,6 +710,13 @@ pub struct CsiStorageCapacity {
     pub capacity: Option<Quantity>,
     /// The largest single volume.
     pub maximum_volume_size: Option<Quantity>,
+}
+
+impl CsiStorageCapacity {
+    /// How large a volume can be: the most precise that is known.
+    pub fn volume_limit(&self) -> Option<Quantity> {
+        self.maximum_volume_size.or(self.capacity)
+    }
 }
 
 impl<'de> Deserialize<'de> for CsiStorageCapacity {

@@ -1,1 +1,175 @@
+//! The plugins that kube-scheduler comes with, one folder each, and the older names that still work.
+//!
+//! Plugins do not know each other. To add one, see CONTRIBUTING.md.
 
+pub mod default_binder;
+pub mod default_preemption;
+pub mod dynamic_resources;
+pub mod image_locality;
+pub mod inter_pod_affinity;
+pub mod node_affinity;
+pub mod node_declared_features;
+pub mod node_name;
+pub mod node_ports;
+pub mod node_resources_balanced_allocation;
+pub mod node_resources_fit;
+pub mod node_unschedulable;
+pub mod node_volume_limits;
+pub mod pod_topology_spread;
+pub mod priority_sort;
+mod resource_weights;
+pub mod scheduling_gates;
+pub mod taint_toleration;
+#[cfg(test)]
+mod testing;
+pub mod volume_binding;
+pub mod volume_restrictions;
+pub mod volume_zone;
+
+use supercargo_framework::registry::{Registry, define};
+use supercargo_model::{Node, PodSpec};
+
+/// All plugins, by the names that configurations use.
+pub fn registry() -> Registry {
+    use node_resources_fit as fit;
+    let mut all = Registry::default();
+    all.add(define(default_binder::NAME, |_| Ok(default_binder::DefaultBinder)).bind());
+    all.add(
+        define(default_preemption::NAME, default_preemption::DefaultPreemption::new)
+            .pre_enqueue()
+            .post_filter(),
+    );
+    all.add(
+        define(dynamic_resources::NAME, |_| Ok(dynamic_resources::DynamicResources))
+            .pre_enqueue()
+            .pre_filter()
+            .filter()
+            .post_filter()
+            .score()
+            .reserve()
+            .pre_bind(),
+    );
+    all.add(define(image_locality::NAME, image_locality::ImageLocality::new).score());
+    all.add(
+        define(inter_pod_affinity::NAME, inter_pod_affinity::InterPodAffinity::new)
+            .pre_filter()
+            .filter()
+            .pre_score()
+            .score()
+            .normalize()
+            .requeue(),
+    );
+    all.add(
+        define(node_affinity::NAME, node_affinity::NodeAffinity::new)
+            .pre_filter()
+            .filter()
+            .pre_score()
+            .score()
+            .normalize()
+            .requeue(),
+    );
+    all.add(
+        define(node_declared_features::NAME, |_| {
+            Ok(node_declared_features::NodeDeclaredFeatures)
+        })
+        .pre_filter()
+        .filter()
+        .requeue(),
+    );
+    all.add(define(node_name::NAME, |_| Ok(node_name::NodeName)).filter().requeue());
+    all.add(
+        define(node_ports::NAME, |_| Ok(node_ports::NodePorts))
+            .pre_filter()
+            .filter()
+            .requeue(),
+    );
+    all.add(
+        define(
+            node_resources_balanced_allocation::NAME,
+            node_resources_balanced_allocation::NodeResourcesBalancedAllocation::new,
+        )
+        .pre_score()
+        .score(),
+    );
+    all.add(
+        define(fit::NAME, fit::NodeResourcesFit::new)
+            .pre_filter()
+            .filter()
+            .pre_score()
+            .score()
+            .requeue(),
+    );
+    all.add(define(fit::LEAST_ALLOCATED, fit::SingleStrategy::least_allocated).score());
+    all.add(define(fit::MOST_ALLOCATED, fit::SingleStrategy::most_allocated).score());
+    all.add(
+        define(
+            fit::REQUESTED_TO_CAPACITY_RATIO,
+            fit::SingleStrategy::requested_to_capacity_ratio,
+        )
+        .score(),
+    );
+    all.add(
+        define(node_unschedulable::NAME, |_| Ok(node_unschedulable::NodeUnschedulable))
+            .filter()
+            .requeue(),
+    );
+    all.add(
+        define(pod_topology_spread::NAME, pod_topology_spread::PodTopologySpread::new)
+            .pre_filter()
+            .filter()
+            .pre_score()
+            .score()
+            .normalize()
+            .requeue(),
+    );
+    all.add(
+        define(node_volume_limits::NAME, |_| Ok(node_volume_limits::NodeVolumeLimits))
+            .pre_filter()
+            .filter()
+            .requeue(),
+    );
+    all.add(
+        define(volume_binding::NAME, volume_binding::VolumeBinding::new)
+            .pre_filter()
+            .filter()
+            .pre_score()
+            .score()
+            .reserve()
+            .pre_bind()
+            .requeue(),
+    );
+    all.add(
+        define(volume_restrictions::NAME, |_| Ok(volume_restrictions::VolumeRestrictions))
+            .pre_filter()
+            .filter()
+            .requeue(),
+    );
+    all.add(
+        define(volume_zone::NAME, |_| Ok(volume_zone::VolumeZone))
+            .pre_filter()
+            .filter()
+            .requeue(),
+    );
+    all.add(define(priority_sort::NAME, |_| Ok(priority_sort::PrioritySort)).queue_sort());
+    all.add(
+        define(scheduling_gates::NAME, |_| Ok(scheduling_gates::SchedulingGates))
+            .pre_enqueue()
+            .requeue(),
+    );
+    all.add(
+        define(taint_toleration::NAME, |_| Ok(taint_toleration::TaintToleration))
+            .filter()
+            .pre_score()
+            .score()
+            .normalize()
+            .requeue(),
+    );
+    all
+}
+
+/// Whether a node meets what a pod requires of nodes: its node selector and its required node affinity.
+fn required_node_affinity(pod: &PodSpec, node: &Node) -> bool {
+    (pod.node_selector.iter()).all(|(key, value)| node.labels.get(key) == Some(value))
+        && (pod.node_affinity.required.as_ref())
+            .is_none_or(|required| required.matches(&node.name, &node.labels))
+}

@@ -62,17 +62,18 @@ impl<'v> DecodeError<'v> {
 
     pub(super) fn into_problem(self) -> Problem {
         let details = *self.0;
-        Problem { at: details.at, path: details.path, hint: details.hint, ..Problem::error(details.message) }
+        Problem {
+            at: details.at,
+            path: details.path,
+            hint: details.hint,
+            ..Problem::error(details.message)
+        }
     }
 }
 
 /// The hint for a name that is not among the known ones.
 pub(super) fn did_you_mean(name: &str, known: &[&str]) -> Option<String> {
     nearest(name, known.iter().copied()).map(|nearest| format!("did you mean {nearest}?"))
-}
-
-fn list(names: &[&str]) -> String {
-    names.join(", ")
 }
 
 /// A value in words: `the number 5`, `the string "a"`.
@@ -118,8 +119,9 @@ impl Error for DecodeError<'_> {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        let allowed = list(expected);
-        Self::new(format!("{variant:?} is not one of {allowed}")).hint(did_you_mean(variant, expected))
+        let allowed = expected.join(", ");
+        Self::new(format!("{variant:?} is not one of {allowed}"))
+            .hint(did_you_mean(variant, expected))
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {

@@ -1,1 +1,170 @@
-//! Being built.
+//! Keeps pods off nodes that cannot attach their volumes besides those they have: CSI drivers say how many they can.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use supercargo_framework::{
+    Prepared, Status, Verdict,
+    event::{Action, EventInterest, Resource},
+    points::{Filter, PreFilter, PreFilterOutcome, Requeue},
+};
+use supercargo_model::{
+    Cluster, Name, NodeInfo, Pod,
+    object::Object,
+    storage::{CsiNode, PersistentVolumeClaim, Volume, VolumeAttachment, VolumeSource},
+};
+
+mod attachable;
+use attachable::{Attachable, MissingClaim, attachable_volumes, attached_by_node};
+
+/// The plugin's name.
+pub const NAME: &str = "NodeVolumeLimits";
+
+const LIMIT_EXCEEDED: &str = "node(s) exceed max volume count";
+
+/// The plugin.
+pub struct NodeVolumeLimits;
+
+/// What the pod would attach to a node, and what is attached already.
+#[derive(Clone)]
+struct Attachments {
+    /// The pod's volumes on a node with a CSINode, where disks of the way of old belong to CSI drivers.
+    wanted: Result<Arc<HashSet<Attachable>>, Status>,
+    /// Whether the pod may go to a node without one, which has no limits.
+    elsewhere: Verdict,
+    /// By node: what VolumeAttachments say.
+    attached: Arc<HashMap<Name, HashSet<Attachable>>>,
+}
+
+impl Attachments {
+    fn of(cluster: &Cluster, pod: &Pod) -> Self {
+        let wanted = |on_csi_node| attachable_volumes(cluster, pod, on_csi_node, MissingClaim::Refuses);
+        Self {
+            wanted: wanted(true).map(Arc::new),
+            elsewhere: wanted(false).map(drop),
+            attached: Arc::new(attached_by_node(cluster)),
+        }
+    }
+
+    fn check(&self, cluster: &Cluster, node: &NodeInfo) -> Verdict {
+        let Some(csi_node) = cluster.csi_node(node.name()) else {
+            return self.elsewhere.clone();
+        };
+        let wanted = self.wanted.clone()?;
+        let limits = limits(csi_node);
+        if wanted.is_empty() || limits.is_empty() {
+            return Ok(());
+        }
+        let mut used = HashSet::new();
+        for pod in &node.pods {
+            used.extend(attachable_volumes(cluster, pod, true, MissingClaim::IsIgnored)?);
+        }
+        let new = count_by_driver(wanted.difference(&used));
+        // kube-scheduler counts a wanted volume twice that is attached already but that no pod uses yet.
+        let unused = self.attached.get(node.name()).into_iter().flatten().filter(|v| !used.contains(*v));
+        let present = count_by_driver(used.iter().chain(unused));
+        let exceeds = |(driver, new): (&&Name, &i64)| {
+            let present = present.get(*driver).copied().unwrap_or(0);
+            limits.get(*driver).is_some_and(|limit| present + new > *limit)
+        };
+        if new.iter().any(exceeds) {
+            return Err(Status::unschedulable(LIMIT_EXCEEDED));
+        }
+        Ok(())
+    }
+}
+
+fn limits(csi_node: &CsiNode) -> HashMap<&Name, i64> {
+    let drivers = csi_node.drivers.iter();
+    drivers.filter_map(|driver| Some((&driver.name, i64::from(driver.volume_limit?)))).collect()
+}
+
+fn count_by_driver<'a>(volumes: impl Iterator<Item = &'a Attachable>) -> HashMap<&'a Name, i64> {
+    let mut counts = HashMap::new();
+    for volume in volumes {
+        *counts.entry(&volume.driver).or_default() += 1;
+    }
+    counts
+}
+
+impl PreFilter for NodeVolumeLimits {
+    fn pre_filter(&self, cluster: &Cluster, pod: &Pod) -> Result<PreFilterOutcome, Status> {
+        if !pod.spec.volumes.iter().any(may_be_attached) {
+            return Ok(PreFilterOutcome::Skip);
+        }
+        Ok(PreFilterOutcome::go(Attachments::of(cluster, pod)))
+    }
+}
+
+impl Filter for NodeVolumeLimits {
+    fn filter(&self, prepared: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
+        match prepared.get::<Attachments>() {
+            Ok(attachments) => attachments.check(cluster, node),
+            // kube-scheduler's Filter works without its PreFilter, too.
+            Err(_) => Attachments::of(cluster, pod).check(cluster, node),
+        }
+    }
+}
+
+/// Whether a volume may take up a driver's limit.
+fn may_be_attached(volume: &Volume) -> bool {
+    match &volume.source {
+        VolumeSource::Claim { .. } | VolumeSource::Ephemeral => true,
+        VolumeSource::Disk(disk) => disk.csi_driver().is_some(),
+        VolumeSource::Csi { .. } | VolumeSource::Image { .. } | VolumeSource::Other => false,
+    }
+}
+
+impl Requeue for NodeVolumeLimits {
+    fn events(&self) -> Vec<EventInterest> {
+        use Action::{Add, Delete, Update};
+        vec![
+            EventInterest::new(Resource::CsiNode, [Add]),
+            EventInterest::new(Resource::CsiNode, [Update]).if_object(|_, before, after| match (before, after) {
+                (Some(Object::CsiNode(before)), Some(Object::CsiNode(after))) => raises_a_limit(before, after),
+                _ => true,
+            }),
+            EventInterest::new(Resource::Pod, [Delete])
+                .if_pod(|_, deleted, _| deleted.is_none_or(held_attachable_volumes)),
+            EventInterest::new(Resource::PersistentVolumeClaim, [Add]).if_object(|pod, _, added| match added {
+                Some(Object::PersistentVolumeClaim(claim)) => uses(pod, claim),
+                _ => true,
+            }),
+            EventInterest::new(Resource::VolumeAttachment, [Delete]).if_object(|pod, deleted, _| match deleted {
+                Some(Object::VolumeAttachment(deleted)) => may_use_driver(pod, deleted),
+                _ => true,
+            }),
+        ]
+    }
+}
+
+fn raises_a_limit(before: &CsiNode, after: &CsiNode) -> bool {
+    let before = limits(before);
+    limits(after).iter().any(|(driver, limit)| *limit > before.get(driver).copied().unwrap_or(0))
+}
+
+fn held_attachable_volumes(pod: &Pod) -> bool {
+    let had_a_node = pod.node.is_some() || pod.nominated_node.is_some();
+    had_a_node && pod.spec.volumes.iter().any(may_be_attached)
+}
+
+fn uses(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
+    let names = |volume: &Volume| volume.claim_name(&pod.name).is_some_and(|name| name == claim.name);
+    pod.namespace == claim.namespace && pod.spec.volumes.iter().any(names)
+}
+
+/// A claim's driver is looked up when the pod is tried again.
+fn may_use_driver(pod: &Pod, deleted: &VolumeAttachment) -> bool {
+    pod.spec.volumes.iter().any(|volume| match &volume.source {
+        VolumeSource::Claim { .. } => true,
+        VolumeSource::Disk(disk) => {
+            disk.csi_volume().is_err() || disk.csi_driver().is_some_and(|driver| *driver == *deleted.attacher)
+        }
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! A configuration as it holds: defaults filled in, plugins merged.
+
+use std::collections::BTreeMap;
+
+use supercargo_framework::{
+    profile::{Choice, Profile, ProfileSpec},
+    registry::{Args, Plugin, Point, Registry},
+};
+use supercargo_manifest::{Problem, Problems, Source, Value};
+use supercargo_model::Name;
+
+use crate::{Duration, Extender, TieBreak};
+
+/// All that a scheduler is told.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// How many things may be done at once; at least 1.
+    pub parallelism: u32,
+    /// The part of the feasible nodes that is looked for, 0..=100; 0: by the size of the cluster. A profile may say otherwise.
+    pub percentage_of_nodes_to_score: u32,
+    /// At least so many feasible nodes are looked for, whatever the percentage.
+    pub min_feasible_nodes_to_find: u32,
+    /// Which of the best nodes is taken.
+    pub tie_break: TieBreak,
+    /// How long a pod waits after its first failure.
+    pub pod_initial_backoff_seconds: u64,
+    /// How long a pod waits at most.
+    pub pod_max_backoff_seconds: u64,
+    /// How one of several schedulers is chosen to work.
+    pub leader_election: LeaderElection,
+    /// How to reach the API server.
+    pub client_connection: ClientConnection,
+    /// Whether profiles of the process can be asked for.
+    pub enable_profiling: bool,
+    /// Whether they tell about lock contention, too.
+    pub enable_contention_profiling: bool,
+    /// Where health is served; `None`: as the command line says.
+    pub healthz_bind_address: Option<String>,
+    /// Where metrics are served; `None`: as the command line says.
+    pub metrics_bind_address: Option<String>,
+    /// Whether a scheduler that is not the leader leaves its caches empty.
+    pub delay_cache_until_active: bool,
+    /// A profile for each scheduler name.
+    pub profiles: Vec<ProfileConfiguration>,
+    /// The web services that take part, in order.
+    pub extenders: Vec<Extender>,
+}
+
+/// How one of several schedulers is chosen to work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeaderElection {
+    /// Whether one is chosen at all.
+    pub leader_elect: bool,
+    /// How long the others wait for a silent leader.
+    pub lease_duration: Duration,
+    /// How long the leader tries to stay the leader.
+    pub renew_deadline: Duration,
+    /// How long to wait between attempts.
+    pub retry_period: Duration,
+    /// The kind of the lock: always `leases`.
+    pub resource_lock: String,
+    /// The lock's name.
+    pub resource_name: String,
+    /// The lock's namespace.
+    pub resource_namespace: String,
+}
+
+/// How to reach the API server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientConnection {
+    /// The kubeconfig file; empty: as the environment says.
+    pub kubeconfig: String,
+    /// What is accepted; empty: as sent.
+    pub accept_content_types: String,
+    /// What is sent.
+    pub content_type: String,
+    /// Requests in a second; negative: without limit.
+    pub qps: f32,
+    /// Requests at once beyond that.
+    pub burst: u32,
+}
+
+/// The plugins of a scheduler name.
+#[derive(Clone, Debug)]
+pub struct ProfileConfiguration {
+    /// The name that pods ask for it by.
+    pub scheduler_name: Name,
+    /// Overrides the configuration's own.
+    pub percentage_of_nodes_to_score: Option<u32>,
+    /// The plugins at each point, in order; the weight means something at Score only.
+    pub points: BTreeMap<Point, Vec<Choice>>,
+    /// The arguments that were given to plugins, enabled or not.
+    pub arguments: Vec<Arguments>,
+}
+
+/// Arguments of a plugin, as they were written.
+#[derive(Clone, Debug)]
+pub struct Arguments {
+    /// The plugin's name.
+    pub plugin: Name,
+    /// The text that they stand in.
+    pub source: Source,
+    /// Themselves.
+    pub value: Value,
+    /// Their path, such as `profiles[0].pluginConfig[1].args`.
+    pub path: String,
+}
+
+/// A profile whose plugins are ready to run.
+pub struct ReadyProfile {
+    /// The profile.
+    pub profile: Profile,
+    /// The part of the feasible nodes that is looked for, 0..=100; 0: by the size of the cluster.
+    pub percentage_of_nodes_to_score: u32,
+}
+
+impl Configuration {
+    /// Makes the plugins of all profiles, each once for a profile.
+    ///
+    /// # Errors
+    ///
+    /// What the plugins say about their arguments. There are none for a configuration that was loaded with the same registry.
+    pub fn profiles(&self, registry: &Registry) -> Result<Vec<ReadyProfile>, Problems> {
+        let mut ready = Vec::new();
+        let mut problems = Problems::default();
+        for profile in &self.profiles {
+            let made = profile.spec(registry).and_then(|spec| {
+                Profile::new(spec).map_err(|error| Problem::error(error.to_string()).into())
+            });
+            match made {
+                Ok(made) => ready.push(ReadyProfile {
+                    profile: made,
+                    percentage_of_nodes_to_score: self.percentage_for(profile),
+                }),
+                Err(more) => problems.extend(more),
+            }
+        }
+        if problems.is_empty() { Ok(ready) } else { Err(problems) }
+    }
+
+    /// The percentage that holds for a profile.
+    pub fn percentage_for(&self, profile: &ProfileConfiguration) -> u32 {
+        profile.percentage_of_nodes_to_score.unwrap_or(self.percentage_of_nodes_to_score)
+    }
+}
+
+impl ProfileConfiguration {
+    /// Makes the plugins, each once.
+    ///
+    /// # Errors
+    ///
+    /// What the plugins say about their arguments, of all of them.
+    pub fn spec(&self, registry: &Registry) -> Result<ProfileSpec, Problems> {
+        let mut spec = ProfileSpec {
+            scheduler_name: self.scheduler_name.clone(),
+            points: self.points.clone(),
+            ..ProfileSpec::default()
+        };
+        let mut problems = Problems::default();
+        for choice in self.points.values().flatten() {
+            if spec.plugins.contains_key(&choice.plugin) {
+                continue;
+            }
+            let plugin = self.build(registry, &choice.plugin).unwrap_or_else(|more| {
+                problems.extend(more);
+                Plugin::default()
+            });
+            spec.plugins.insert(choice.plugin.clone(), plugin);
+        }
+        if problems.is_empty() { Ok(spec) } else { Err(problems) }
+    }
+
+    /// Makes one plugin with the arguments that it was given.
+    pub(crate) fn build(&self, registry: &Registry, name: &Name) -> Result<Plugin, Problems> {
+        let Some(registration) = registry.get(name) else {
+            return Err(Problem::error(format!("there is no plugin {name}")).into());
+        };
+        match self.arguments.iter().find(|arguments| arguments.plugin == *name) {
+            Some(Arguments { source, value, path, .. }) => {
+                registration.build(&Args::new(source, value, path.as_str()))
+            }
+            None => registration.build(&Args::none()),
+        }
+    }
+
+    /// The plugins at a point, in order.
+    pub fn at(&self, point: Point) -> &[Choice] {
+        self.points.get(&point).map_or(&[], Vec::as_slice)
+    }
+}

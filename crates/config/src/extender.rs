@@ -1,0 +1,79 @@
+//! Extenders: web services that take part in scheduling.
+
+use serde::Deserialize;
+
+use crate::{Duration, base64::Base64};
+
+/// A web service that takes part in scheduling. A step whose verb is empty is not its own.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Extender {
+    /// Where it is; the verbs are appended to it.
+    pub url_prefix: String,
+    /// Refuses nodes.
+    pub filter_verb: String,
+    /// Has a say in preemption.
+    pub preempt_verb: String,
+    /// Scores nodes.
+    pub prioritize_verb: String,
+    /// How much its scores count.
+    pub weight: i64,
+    /// Binds pods, instead of the bind plugins.
+    pub bind_verb: String,
+    /// Whether to speak TLS.
+    #[serde(rename = "enableHTTPS")]
+    pub enable_https: bool,
+    /// How to speak TLS.
+    pub tls_config: Option<ExtenderTls>,
+    /// How long a call may take.
+    pub http_timeout: Duration,
+    /// Whether it knows the nodes itself, so that their names are enough.
+    pub node_cache_capable: bool,
+    /// If there are any: only pods that ask for one of them are sent.
+    pub managed_resources: Vec<ManagedResource>,
+    /// Whether scheduling goes on when it cannot be reached.
+    pub ignorable: bool,
+}
+
+impl Extender {
+    /// How long a call may take when nothing is said.
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+
+    /// Whether it is called for every node or every pod while a pod waits.
+    pub fn is_in_hot_path(&self) -> bool {
+        !self.filter_verb.is_empty() || !self.prioritize_verb.is_empty()
+    }
+}
+
+/// A resource that an extender looks after.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ManagedResource {
+    /// The extended resource's name.
+    pub name: String,
+    /// Whether the scheduler leaves checking it to the extender.
+    #[serde(default)]
+    pub ignored_by_scheduler: bool,
+}
+
+/// How to reach an extender over TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExtenderTls {
+    /// Whether to trust any certificate.
+    pub insecure: bool,
+    /// The name that the certificate must bear, if it is not the host's.
+    pub server_name: String,
+    /// A file with the client's certificate.
+    pub cert_file: String,
+    /// A file with the client's key.
+    pub key_file: String,
+    /// A file with the authorities to trust.
+    pub ca_file: String,
+    /// The client's certificate (PEM) itself.
+    pub cert_data: Base64,
+    /// The client's key (PEM) itself.
+    pub key_data: Base64,
+    /// The authorities to trust (PEM) themselves.
+    pub ca_data: Base64,
+}

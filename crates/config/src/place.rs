@@ -1,0 +1,106 @@
+//! From a field's path to its place in the text.
+
+use supercargo_manifest::{Kind, Location, Problem, Source, Value};
+
+/// A document and the text that it was read from.
+#[derive(Clone, Copy)]
+pub(crate) struct Text<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) root: &'a Value,
+}
+
+impl Text<'_> {
+    /// An error at a field.
+    pub(crate) fn error(&self, path: impl Into<String>, message: impl Into<String>) -> Problem {
+        self.tell(path.into(), Problem::error(message))
+    }
+
+    /// A warning at a field.
+    pub(crate) fn warning(&self, path: impl Into<String>, message: impl Into<String>) -> Problem {
+        self.tell(path.into(), Problem::warning(message))
+    }
+
+    fn tell(&self, path: String, problem: Problem) -> Problem {
+        problem.at(self.source, self.location(&path)).path(path)
+    }
+
+    /// Where a field stands, or the innermost of the fields around it that is there.
+    fn location(&self, path: &str) -> Location {
+        let mut at = self.root;
+        for step in steps(path) {
+            match child(at, step) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        at.at
+    }
+
+    /// The value of a field.
+    pub(crate) fn find(&self, path: &str) -> Option<&Value> {
+        steps(path).try_fold(self.root, child)
+    }
+}
+
+/// Takes a field out of a document; whether it was there. Items of lists stay, since taking one out would rename the others.
+pub(crate) fn remove(root: &mut Value, path: &str) -> bool {
+    let mut at = root;
+    let mut steps = steps(path).peekable();
+    while let Some(step) = steps.next() {
+        let last = steps.peek().is_none();
+        at = match (&mut at.kind, step) {
+            (Kind::Map(entries), key) => match entries.iter().position(|entry| &*entry.key == key) {
+                Some(index) if last => {
+                    entries.remove(index);
+                    return true;
+                }
+                Some(index) => &mut entries[index].value,
+                None => return false,
+            },
+            (Kind::List(items), index) => match index.parse().ok().and_then(|index: usize| items.get_mut(index)) {
+                Some(item) if !last => item,
+                _ => return false,
+            },
+            _ => return false,
+        };
+    }
+    false
+}
+
+fn steps(path: &str) -> impl Iterator<Item = &str> {
+    let mut rest = path;
+    std::iter::from_fn(move || {
+        rest = rest.strip_prefix('.').unwrap_or(rest);
+        let (step, after) = match rest.strip_prefix('[') {
+            Some(bracketed) => bracketed.split_once(']').unwrap_or((bracketed, "")),
+            None => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),
+        };
+        rest = after;
+        (!step.is_empty()).then_some(step)
+    })
+}
+
+fn child<'v>(value: &'v Value, step: &str) -> Option<&'v Value> {
+    match &value.kind {
+        Kind::List(items) => items.get(step.parse::<usize>().ok()?),
+        _ => value.get(step),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn walks_and_removes() {
+        let mut root: Value = "{a: [{b: 1}, {c.d: 2}]}".parse().expect("it is YAML");
+        let source = Source::new("x", "");
+        let text = Text { source: &source, root: &root };
+        assert_eq!(text.find("a[0].b").and_then(Value::as_i64), Some(1));
+        assert_eq!(text.find("a[1][c.d]").and_then(Value::as_i64), Some(2));
+        assert_eq!(text.find("a[2]"), None);
+        assert!(remove(&mut root, "a[0].b"));
+        assert!(!remove(&mut root, "a[0].b"));
+        assert!(!remove(&mut root, "a[1]"), "a list keeps its items");
+    }
+}

@@ -1,0 +1,63 @@
+//! Checks the arguments that a profile gives its plugins. What they mean is the plugins' own business: they are made, once, to
+//! hear what they say.
+
+use std::collections::HashMap;
+
+use supercargo_framework::registry::Registry;
+use supercargo_manifest::{Problems, Value};
+
+use crate::{
+    configuration::{Arguments, ProfileConfiguration},
+    document::ProfileFields,
+    place::Text,
+    plugin_sets,
+};
+
+const GROUP: &str = "kubescheduler.config.k8s.io/";
+
+/// Reports arguments that are given twice, to nobody, or that their plugin does not accept.
+pub(crate) fn check(
+    at: &str,
+    fields: &ProfileFields,
+    profile: &ProfileConfiguration,
+    registry: &Registry,
+    text: Text<'_>,
+    problems: &mut Problems,
+) {
+    let mut seen = HashMap::new();
+    for (index, config) in fields.plugin_config.iter().enumerate() {
+        let path = format!("{at}.pluginConfig[{index}]");
+        let name = &*config.name;
+        if let Some(first) = seen.get(name) {
+            let message = format!("the arguments of {name} are given already, in {at}.pluginConfig[{first}]");
+            problems.push(text.error(path, message).hint("put all arguments of a plugin in one entry"));
+            continue;
+        }
+        seen.insert(name, index);
+        if let Some(instead) = plugin_sets::forbidden(name) {
+            let message = format!("kube-scheduler has no plugin {name} any more");
+            problems.push(text.error(path, message).hint(instead));
+        }
+    }
+    for arguments in profile.arguments.iter().filter(|arguments| registry.get(&arguments.plugin).is_some()) {
+        check_type(arguments, text, problems);
+        if let Err(more) = profile.build(registry, &arguments.plugin) {
+            problems.extend(more);
+        }
+    }
+}
+
+/// Arguments may say what they are; then they must be that.
+fn check_type(arguments: &Arguments, text: Text<'_>, problems: &mut Problems) {
+    let Arguments { plugin, value, path, .. } = arguments;
+    let expected = format!("{plugin}Args");
+    if let Some(kind) = value.get("kind").and_then(Value::as_str).filter(|kind| *kind != expected) {
+        let message = format!("the plugin {plugin} takes {expected}, not {kind}");
+        problems.push(text.error(path.as_str(), message).hint("leave kind and apiVersion out of the arguments"));
+    }
+    let version = value.get("apiVersion").and_then(Value::as_str);
+    if let Some(version) = version.filter(|version| !version.starts_with(GROUP)) {
+        let message = format!("{version:?} is not a version of a plugin's arguments");
+        problems.push(text.error(path.as_str(), message).hint("leave kind and apiVersion out of the arguments"));
+    }
+}

@@ -1,0 +1,320 @@
+//! The engine: the cluster, the profiles, and the cycle that leads from a pod to a decision.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use supercargo_framework::{
+    Code,
+    preemption::{FilterState, Nominations, Rejection},
+    profile::{CycleError, PreFilterEnd, PreFiltered, Profile, ProfileRunner},
+};
+use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
+
+use crate::{
+    decision::{Decision, Outcome},
+    pick::{TieBreak, best, reservoir},
+    random::cycle_seed,
+    sampling::nodes_to_find,
+};
+
+/// How many feasible nodes are looked for at least.
+const DEFAULT_MIN_FEASIBLE_NODES: usize = 100;
+
+/// What holds for all profiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How many percent of the nodes are enough; 0 adapts to the size of the cluster.
+    pub percentage_of_nodes_to_score: i32,
+    /// How many feasible nodes are looked for at least.
+    pub min_feasible_nodes_to_find: usize,
+    /// How to choose among equals.
+    pub tie_break: TieBreak,
+    /// What choices among equals follow from.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            percentage_of_nodes_to_score: 0,
+            min_feasible_nodes_to_find: DEFAULT_MIN_FEASIBLE_NODES,
+            tie_break: TieBreak::default(),
+            seed: 0,
+        }
+    }
+}
+
+/// A profile, and what it has to itself.
+pub struct EngineProfile {
+    /// The plugins.
+    pub profile: Profile,
+    /// Overrides the setting for all profiles.
+    pub percentage_of_nodes_to_score: Option<i32>,
+}
+
+impl From<Profile> for EngineProfile {
+    fn from(profile: Profile) -> Self {
+        Self {
+            profile,
+            percentage_of_nodes_to_score: None,
+        }
+    }
+}
+
+/// Decides where pods go.
+pub struct Engine {
+    cluster: Cluster,
+    profiles: Vec<Arc<EngineProfile>>,
+    settings: Settings,
+    nominations: Nominations,
+    /// Where the search for nodes starts in the order of nodes.
+    next_start: usize,
+    cycles: u64,
+}
+
+impl Engine {
+    /// An engine over a cluster.
+    pub fn new(
+        cluster: Cluster,
+        profiles: impl IntoIterator<Item = impl Into<EngineProfile>>,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            cluster,
+            profiles: (profiles.into_iter())
+                .map(|profile| Arc::new(profile.into()))
+                .collect(),
+            settings,
+            nominations: Nominations::default(),
+            next_start: 0,
+            cycles: 0,
+        }
+    }
+
+    /// The cluster as it is now.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The cluster, to bring it up to date.
+    pub fn cluster_mut(&mut self) -> &mut Cluster {
+        &mut self.cluster
+    }
+
+    /// Where the search of the next cycle starts in the order of nodes.
+    pub fn next_start(&self) -> usize {
+        self.next_start
+    }
+
+    /// The profile that a pod asks for.
+    pub fn profile(&self, scheduler_name: &str) -> Option<&Profile> {
+        self.find(scheduler_name).map(|p| &p.profile)
+    }
+
+    fn find(&self, scheduler_name: &str) -> Option<&Arc<EngineProfile>> {
+        (self.profiles.iter()).find(|p| &**p.profile.scheduler_name() == scheduler_name)
+    }
+
+    /// Keeps a pod's claim to the node that room was made on.
+    pub fn nominate(&mut self, pod: Arc<Pod>, node: Name) {
+        self.nominations.nominate(pod, node);
+    }
+
+    /// Puts a pod on a node, so that the next one sees it there.
+    pub fn assume(&mut self, pod: &Pod, node: Name) {
+        self.nominations.forget(&pod.uid);
+        self.cluster.put_pod(Arc::new(pod.bound_to(node)));
+    }
+
+    /// Decides where a pod goes; `None` if no profile has the scheduler name that it asks for. Nothing is placed yet:
+    /// see [`Self::assume`].
+    pub fn decide(&mut self, pod: &Pod) -> Option<Decision> {
+        let profile = self.find(&pod.spec.scheduler_name)?.clone();
+        let seed = cycle_seed(self.settings.seed, self.cycles);
+        self.cycles += 1;
+        let name = profile.profile.scheduler_name().clone();
+        let mut decision = Decision::new(pod, name, seed, self.cluster.node_count());
+        if let Err(CycleError(message)) = self.cycle(&profile, pod, &mut decision) {
+            decision.outcome = Outcome::Error { message };
+        }
+        Some(decision)
+    }
+
+    /// The record of a pod that a PreEnqueue plugin holds back; `None` if none does.
+    pub fn held(&self, pod: &Pod) -> Option<Decision> {
+        let profile = &self.find(&pod.spec.scheduler_name)?.profile;
+        let refused = profile.pre_enqueue(pod).err()?;
+        let name = profile.scheduler_name().clone();
+        Some(Decision {
+            outcome: Outcome::Gated,
+            refused: Some(refused),
+            ..Decision::new(pod, name, 0, self.cluster.node_count())
+        })
+    }
+
+    fn cycle(
+        &mut self,
+        profile: &EngineProfile,
+        pod: &Pod,
+        decision: &mut Decision,
+    ) -> Result<(), CycleError> {
+        if self.cluster.node_count() == 0 {
+            return Ok(());
+        }
+        match profile.profile.pre_filter(&self.cluster, pod)? {
+            PreFilterEnd::Rejected { rejection, state } => {
+                decision.verdicts.others = rejection.status.clone();
+                decision.refused = Some(rejection);
+                self.make_room(profile, pod, &state, decision);
+            }
+            PreFilterEnd::Go(PreFiltered {
+                state,
+                nodes,
+                others,
+            }) => {
+                let feasible = self.search(profile, pod, &state, nodes.as_ref(), decision)?;
+                decision.verdicts.others = others;
+                self.record_rejections(decision, nodes.as_ref());
+                if feasible.is_empty() {
+                    self.make_room(profile, pod, &state, decision);
+                } else {
+                    self.score(profile, pod, &feasible, decision)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn record_rejections(&self, decision: &mut Decision, only: Option<&BTreeSet<Name>>) {
+        decision.rejected = (decision.verdicts.rejected.iter())
+            .map(|(id, rejection)| (self.cluster.node_at(*id).name().clone(), rejection.clone()))
+            .collect();
+        if let Some(only) = only {
+            let outside = (self.cluster.nodes()).filter(|node| !only.contains(node.name()));
+            decision.ruled_out = outside.map(|node| node.name().clone()).collect();
+            decision.ruled_out.sort();
+        }
+    }
+
+    /// Looks for feasible nodes. A pod that room was made for tries that node first.
+    fn search(
+        &mut self,
+        profile: &EngineProfile,
+        pod: &Pod,
+        state: &FilterState,
+        only: Option<&BTreeSet<Name>>,
+        decision: &mut Decision,
+    ) -> Result<Vec<NodeId>, CycleError> {
+        let nominated = (pod.nominated_node.as_ref()).and_then(|name| self.cluster.node(name));
+        if let Some(node) = nominated {
+            let feasible = self.filter_nodes(profile, pod, state, &[node.id], decision)?;
+            if !feasible.is_empty() {
+                return Ok(feasible);
+            }
+        }
+        let narrowed: Option<Vec<NodeId>> = only.map(|only| {
+            (self.cluster.nodes())
+                .filter(|node| only.contains(node.name()))
+                .map(|node| node.id)
+                .collect()
+        });
+        let nodes = narrowed.as_deref().unwrap_or_else(|| self.cluster.order());
+        let feasible = self.filter_nodes(profile, pod, state, nodes, decision)?;
+        let looked_at = feasible.len() + decision.verdicts.rejected.len();
+        self.next_start = (self.next_start + looked_at) % self.cluster.node_count();
+        Ok(feasible)
+    }
+
+    /// Runs the filters on nodes, from where the last search stopped, until enough are feasible. It only stops when it
+    /// meets one feasible node more than it needs: the refused ones on the way there count as looked at.
+    fn filter_nodes(
+        &self,
+        profile: &EngineProfile,
+        pod: &Pod,
+        state: &FilterState,
+        nodes: &[NodeId],
+        decision: &mut Decision,
+    ) -> Result<Vec<NodeId>, CycleError> {
+        let mut feasible = Vec::new();
+        if nodes.is_empty() {
+            return Ok(feasible);
+        }
+        let enough = self.enough_nodes(profile, nodes.len());
+        let start = self.next_start % nodes.len();
+        for id in nodes[start..].iter().chain(&nodes[..start]) {
+            let node = self.cluster.node_at(*id);
+            let (cluster, nominations) = (&self.cluster, &self.nominations);
+            match (profile.profile).filter_with_nominated(state, cluster, nominations, pod, node) {
+                Ok(()) if feasible.len() == enough => break,
+                Ok(()) => feasible.push(*id),
+                Err(Rejection { status, .. }) if status.code == Code::Error => {
+                    return Err(CycleError(status.message()));
+                }
+                Err(rejection) => {
+                    decision.verdicts.rejected.insert(*id, rejection);
+                }
+            }
+        }
+        Ok(feasible)
+    }
+
+    fn enough_nodes(&self, profile: &EngineProfile, nodes: usize) -> usize {
+        if !profile.profile.has_score_plugins() {
+            return 1;
+        }
+        let percentage = (profile.percentage_of_nodes_to_score)
+            .unwrap_or(self.settings.percentage_of_nodes_to_score);
+        nodes_to_find(percentage, nodes, self.settings.min_feasible_nodes_to_find)
+    }
+
+    fn score(
+        &self,
+        profile: &EngineProfile,
+        pod: &Pod,
+        feasible: &[NodeId],
+        decision: &mut Decision,
+    ) -> Result<(), CycleError> {
+        let nodes: Vec<&NodeInfo> = (feasible.iter())
+            .map(|id| self.cluster.node_at(*id))
+            .collect();
+        decision.feasible = nodes.iter().map(|node| node.name().clone()).collect();
+        decision.scores = profile.profile.score(&self.cluster, pod, &nodes)?;
+        let best = best(&decision.scores.totals);
+        let chosen = match self.settings.tie_break {
+            TieBreak::Random => reservoir(&best, decision.seed),
+            TieBreak::First => self.first_in_order(feasible, &best),
+        };
+        decision.best = best.iter().map(|i| nodes[*i].name().clone()).collect();
+        if let Some(chosen) = chosen {
+            let node = nodes[chosen].name().clone();
+            decision.outcome = Outcome::Scheduled { node };
+        }
+        Ok(())
+    }
+
+    /// The one of the best that stands first in the order of nodes, wherever the search started.
+    fn first_in_order(&self, feasible: &[NodeId], best: &[usize]) -> Option<usize> {
+        let order = self.cluster.order();
+        let place = |i: &usize| order.iter().position(|id| *id == feasible[*i]);
+        best.iter().copied().min_by_key(place)
+    }
+
+    fn make_room(
+        &self,
+        profile: &EngineProfile,
+        pod: &Pod,
+        state: &FilterState,
+        decision: &mut Decision,
+    ) {
+        if !profile.profile.has_post_filter_plugins() {
+            return;
+        }
+        let runner = ProfileRunner {
+            profile: &profile.profile,
+            cluster: &self.cluster,
+            nominations: &self.nominations,
+            state,
+            seed: decision.seed,
+        };
+        decision.preemption = Some((profile.profile).post_filter(&runner, pod, &decision.verdicts));
+    }
+}

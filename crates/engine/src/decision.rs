@@ -1,0 +1,138 @@
+//! The record of one cycle: everything that explains why a pod went where it went, or nowhere.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use supercargo_framework::{
+    Status,
+    preemption::{NodeVerdicts, Nomination, Rejection, no_node_available},
+    profile::Scores,
+};
+use supercargo_model::{Key, Name, Pod};
+
+/// How a cycle ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A node was chosen.
+    Scheduled {
+        /// The node.
+        node: Name,
+    },
+    /// No node is left.
+    Unschedulable,
+    /// Held back before the queue.
+    Gated,
+    /// A plugin failed; the pod is tried again later.
+    Error {
+        /// What failed.
+        message: String,
+    },
+}
+
+/// The record of one cycle.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The pod.
+    pub pod: Key,
+    /// The profile that was asked.
+    pub scheduler_name: Name,
+    /// What ties were broken by.
+    pub seed: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How many nodes the cluster had.
+    pub node_count: usize,
+    /// The pod was refused for every node, before any was looked at.
+    pub refused: Option<Rejection>,
+    /// The nodes that were looked at and refused, by name.
+    pub rejected: BTreeMap<Name, Rejection>,
+    /// The nodes that a PreFilter plugin ruled out unseen, by name.
+    pub ruled_out: Vec<Name>,
+    /// The same by the nodes' places, and what is said of all other nodes.
+    pub verdicts: NodeVerdicts,
+    /// The feasible nodes, in the order in which they were found. The scores follow it.
+    pub feasible: Vec<Name>,
+    /// What each plugin gave, and the totals.
+    pub scores: Scores,
+    /// The nodes that share the highest total.
+    pub best: Vec<Name>,
+    /// What came of making room, if it was tried: where, and who has to go; or why not.
+    pub preemption: Option<Result<Nomination, Status>>,
+}
+
+impl Decision {
+    pub(crate) fn new(pod: &Pod, scheduler_name: Name, seed: u64, node_count: usize) -> Self {
+        Self {
+            pod: pod.key(),
+            scheduler_name,
+            seed,
+            outcome: Outcome::Unschedulable,
+            node_count,
+            refused: None,
+            rejected: BTreeMap::new(),
+            ruled_out: Vec::new(),
+            verdicts: NodeVerdicts::default(),
+            feasible: Vec::new(),
+            scores: Scores::default(),
+            best: Vec::new(),
+            preemption: None,
+        }
+    }
+
+    /// The chosen node.
+    pub fn node(&self) -> Option<&Name> {
+        match &self.outcome {
+            Outcome::Scheduled { node } => Some(node),
+            _ => None,
+        }
+    }
+
+    /// How many nodes were looked at.
+    pub fn evaluated(&self) -> usize {
+        self.feasible.len() + self.rejected.len()
+    }
+
+    /// The highest total.
+    pub fn best_total(&self) -> Option<i64> {
+        self.scores.totals.iter().copied().max()
+    }
+
+    /// Why no node is left, in kube-scheduler's words; without what came of making room.
+    pub fn unschedulable_message(&self) -> Option<String> {
+        if self.outcome != Outcome::Unschedulable {
+            return None;
+        }
+        if self.node_count == 0 {
+            return Some("no nodes available to schedule pods".to_owned());
+        }
+        let reasons = match &self.refused {
+            Some(rejection) => rejection.status.message(),
+            None => self.verdicts.summary(self.node_count),
+        };
+        Some(no_node_available(self.node_count, &reasons))
+    }
+
+    /// The whole message of a FailedScheduling event.
+    pub fn message(&self) -> Option<String> {
+        match &self.outcome {
+            Outcome::Scheduled { .. } => None,
+            Outcome::Error { message } => Some(message.clone()),
+            Outcome::Gated => self.refused.as_ref().map(|r| r.status.message()),
+            Outcome::Unschedulable => {
+                let mut message = self.unschedulable_message()?;
+                if let Some(Err(status)) = &self.preemption {
+                    message.push(' ');
+                    message.push_str(&status.message());
+                }
+                Some(message)
+            }
+        }
+    }
+
+    /// Who has to go, if room can be made.
+    pub fn victims(&self) -> &[Arc<Pod>] {
+        match &self.preemption {
+            Some(Ok(nomination)) => &nomination.victims,
+            _ => &[],
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Dynamic resource allocation. It is not built yet: pods with resource claims are held, and told so.
+
+use supercargo_framework::{
+    Prepared, ScoreInput, Status, Verdict,
+    points::{
+        Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreFilterOutcome, Reserve, ScoreNode,
+    },
+    preemption::{FilterRunner, NodeVerdicts, Nomination},
+};
+use supercargo_model::{Cluster, NodeInfo, Pod};
+
+/// The plugin's name.
+pub const NAME: &str = "DynamicResources";
+
+const NOT_BUILT: &str = "the pod has resource claims, and this version of supercargo does not allocate them yet";
+
+/// The plugin. It takes part at all points that kube-scheduler's does, so that configurations mean the same.
+pub struct DynamicResources;
+
+fn check(pod: &Pod) -> Verdict {
+    if pod.spec.resource_claims == 0 {
+        Ok(())
+    } else {
+        Err(Status::unresolvable(NOT_BUILT))
+    }
+}
+
+impl PreEnqueue for DynamicResources {
+    fn pre_enqueue(&self, pod: &Pod) -> Verdict {
+        check(pod)
+    }
+}
+
+impl PreFilter for DynamicResources {
+    /// A pod can come here past PreEnqueue if that point is switched off.
+    fn pre_filter(&self, _: &Cluster, pod: &Pod) -> Result<PreFilterOutcome, Status> {
+        check(pod).map(|()| PreFilterOutcome::Skip)
+    }
+}
+
+impl Filter for DynamicResources {
+    fn filter(&self, _: &Prepared, _: &Cluster, pod: &Pod, _: &NodeInfo) -> Verdict {
+        check(pod)
+    }
+}
+
+impl PostFilter for DynamicResources {
+    fn post_filter(&self, _: &dyn FilterRunner, _: &Pod, _: &NodeVerdicts) -> Result<Nomination, Status> {
+        Err(Status::unschedulable("no new claims to deallocate"))
+    }
+}
+
+impl ScoreNode for DynamicResources {
+    /// Without claims there is nothing to prefer.
+    fn score_node(&self, _: ScoreInput<'_>, _: &NodeInfo) -> Result<i64, Status> {
+        Ok(0)
+    }
+}
+
+impl Reserve for DynamicResources {
+    fn reserve(&self, pod: &Pod, _: &str) -> Verdict {
+        check(pod)
+    }
+
+    /// Nothing was reserved.
+    fn unreserve(&self, _: &Pod, _: &str) {}
+}
+
+impl PreBind for DynamicResources {
+    fn pre_bind(&self, pod: &Pod, _: &str) -> Verdict {
+        check(pod)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use supercargo_model::testing::pod;
+
+    #[test]
+    fn pods_with_claims_are_held_and_told_why() {
+        let claims = json!([{"name": "gpu", "resourceClaimName": "gpu"}]);
+        let held = pod("p").set("/spec/resourceClaims", claims).pod();
+        let status = DynamicResources.pre_enqueue(&held).unwrap_err();
+        assert_eq!(status.message(), NOT_BUILT);
+        assert!(DynamicResources.pre_filter(&Cluster::default(), &held).is_err());
+        assert_eq!(DynamicResources.pre_enqueue(&pod("p").pod()), Ok(()));
+    }
+}

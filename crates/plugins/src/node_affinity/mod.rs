@@ -1,0 +1,182 @@
+//! Node selectors and node affinity: what a pod requires of a node's labels and name, and what it prefers.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use supercargo_framework::{
+    Prepared, ScoreInput, Status, Verdict,
+    event::{Action, EventInterest, Resource},
+    normalize,
+    points::{
+        Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Requeue,
+        ScoreNode,
+    },
+    registry::Args,
+};
+use supercargo_manifest::Problems;
+use supercargo_model::{
+    Cluster, Name, Node, NodeInfo, Pod,
+    selector::{NODE_NAME_FIELD, NodeAffinity as Affinity, NodeSelector, Operator, PreferredTerm},
+};
+
+use crate::required_node_affinity;
+
+/// The plugin's name.
+pub const NAME: &str = "NodeAffinity";
+
+const NOT_MATCHED: &str = "node(s) didn't match Pod's node affinity/selector";
+const NOT_ENFORCED: &str = "node(s) didn't match scheduler-enforced node affinity";
+const CONFLICT: &str = "pod affinity terms conflict";
+
+/// The plugin.
+#[derive(Default)]
+pub struct NodeAffinity {
+    added: Affinity,
+}
+
+/// The plugin's arguments.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct NodeAffinityArgs {
+    /// Holds for every pod of the profile besides its own affinity.
+    added_affinity: Option<Affinity>,
+}
+
+impl NodeAffinity {
+    /// With an affinity that is added to every pod's own.
+    pub fn new(args: &Args<'_>) -> Result<Self, Problems> {
+        let added = args
+            .decode::<NodeAffinityArgs>()?
+            .added_affinity
+            .unwrap_or_default();
+        let mut problems = Problems::default();
+        const REQUIRED: &str = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution";
+        const PREFERRED: &str = "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution";
+        if let Some(required) = &added.required {
+            for (i, term) in required.node_selector_terms.iter().enumerate() {
+                if let Some(defect) = term.defect() {
+                    problems.push(args.problem(&format!("{REQUIRED}.nodeSelectorTerms[{i}]"), defect));
+                }
+            }
+        }
+        for (i, term) in added.preferred.iter().enumerate() {
+            if let Some(defect) = term.preference.defect() {
+                problems.push(args.problem(&format!("{PREFERRED}[{i}].preference"), defect));
+            }
+        }
+        if problems.is_empty() {
+            Ok(Self { added })
+        } else {
+            Err(problems)
+        }
+    }
+
+    fn enforces(&self, node: &Node) -> bool {
+        matches(self.added.required.as_ref(), node)
+    }
+}
+
+fn matches(selector: Option<&NodeSelector>, node: &Node) -> bool {
+    selector.is_none_or(|selector| selector.matches(&node.name, &node.labels))
+}
+
+/// The nodes that a pod's affinity names, if every term names some.
+fn named_nodes(affinity: &Affinity) -> Option<BTreeSet<Name>> {
+    let terms = &affinity.required.as_ref()?.node_selector_terms;
+    let mut all = None;
+    for term in terms {
+        let mut names: Option<BTreeSet<Name>> = None;
+        for field in &term.match_fields {
+            if &*field.key == NODE_NAME_FIELD && field.operator == Operator::In {
+                let listed: BTreeSet<Name> = field.values.iter().cloned().collect();
+                names = Some(match names {
+                    None => listed,
+                    Some(names) => &names & &listed,
+                });
+            }
+        }
+        all.get_or_insert_with(BTreeSet::new).extend(names?);
+    }
+    all
+}
+
+impl PreFilter for NodeAffinity {
+    fn pre_filter(&self, _: &Cluster, pod: &Pod) -> Result<PreFilterOutcome, Status> {
+        let affinity = &pod.spec.node_affinity;
+        let asks_nothing = affinity.required.is_none() && pod.spec.node_selector.is_empty();
+        if asks_nothing && self.added.required.is_none() {
+            return Ok(PreFilterOutcome::Skip);
+        }
+        let nodes = named_nodes(affinity);
+        if nodes.as_ref().is_some_and(BTreeSet::is_empty) {
+            return Err(Status::unresolvable(CONFLICT));
+        }
+        Ok(PreFilterOutcome::Go {
+            nodes,
+            prepared: Prepared::nothing(),
+        })
+    }
+}
+
+impl Filter for NodeAffinity {
+    fn filter(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
+        if !self.enforces(&node.node) {
+            Err(Status::unresolvable(NOT_ENFORCED))
+        } else if !required_node_affinity(&pod.spec, &node.node) {
+            Err(Status::unresolvable(NOT_MATCHED))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl PreScore for NodeAffinity {
+    fn pre_score(&self, _: &Cluster, pod: &Pod, _: &[&NodeInfo]) -> Result<PreScoreOutcome, Status> {
+        let preferred = &pod.spec.node_affinity.preferred;
+        if let Some(defect) = preferred.iter().filter(|term| counts(term)).find_map(|term| term.preference.defect()) {
+            return Err(Status::error(defect.to_owned()));
+        }
+        if preferred.is_empty() && self.added.preferred.is_empty() {
+            return Ok(PreScoreOutcome::Skip);
+        }
+        Ok(PreScoreOutcome::Go(Prepared::nothing()))
+    }
+}
+
+fn counts(term: &PreferredTerm) -> bool {
+    term.weight != 0 && !term.preference.is_empty()
+}
+
+impl ScoreNode for NodeAffinity {
+    fn score_node(&self, input: ScoreInput<'_>, node: &NodeInfo) -> Result<i64, Status> {
+        let preferred = &input.pod.spec.node_affinity.preferred;
+        let matching = (self.added.preferred.iter().chain(preferred))
+            .filter(|term| counts(term) && term.preference.matches(node.name(), &node.node.labels));
+        Ok(matching.map(|term| i64::from(term.weight)).sum())
+    }
+}
+
+impl NormalizeScore for NodeAffinity {
+    fn normalize(&self, _: ScoreInput<'_>, column: &mut [i64]) -> Verdict {
+        normalize::proportional(column);
+        Ok(())
+    }
+}
+
+impl Requeue for NodeAffinity {
+    fn events(&self) -> Vec<EventInterest> {
+        let added = self.added.required.clone();
+        vec![
+            EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeLabel]).if_node(
+                move |pod, before, after| {
+                    after.is_some_and(|node| {
+                        matches(added.as_ref(), node) && required_node_affinity(&pod.spec, node)
+                    }) && !before.is_some_and(|node| required_node_affinity(&pod.spec, node))
+                },
+            ),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests;

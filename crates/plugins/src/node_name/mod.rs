@@ -1,0 +1,51 @@
+//! A pod that names its node runs there or nowhere.
+
+use supercargo_framework::{
+    Prepared, Status, Verdict,
+    event::{Action, EventInterest, Resource},
+    points::{Filter, Requeue},
+};
+use supercargo_model::{Cluster, NodeInfo, Pod};
+
+/// The plugin's name.
+pub const NAME: &str = "NodeName";
+
+/// The plugin.
+pub struct NodeName;
+
+impl Filter for NodeName {
+    fn filter(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
+        match &pod.node {
+            Some(wanted) if wanted != node.name() => Err(Status::unresolvable(
+                "node(s) didn't match the requested node name",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Requeue for NodeName {
+    fn events(&self) -> Vec<EventInterest> {
+        vec![EventInterest::new(Resource::Node, [Action::Add])]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use supercargo_model::testing::{cluster, node, pod};
+
+    #[test]
+    fn only_the_named_node_will_do() {
+        let cluster = cluster([node("a"), node("b")]);
+        let verdict = |pod: &Pod, name: &str| {
+            NodeName
+                .filter(&Prepared::nothing(), &cluster, pod, cluster.node(name).unwrap())
+                .is_ok()
+        };
+        let anywhere = pod("p").pod();
+        let on_a = pod("p").on("a").pod();
+        assert!(verdict(&anywhere, "a") && verdict(&anywhere, "b"));
+        assert!(verdict(&on_a, "a") && !verdict(&on_a, "b"));
+    }
+}

@@ -1,0 +1,282 @@
+//! Keeps pods off nodes without enough free resources, and scores nodes by how full they would be.
+
+mod older_names;
+mod strategy;
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use supercargo_framework::{
+    Code, Prepared, ScoreInput, Status, Verdict,
+    event::{Action, EventInterest, Resource},
+    points::{Filter, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Requeue, ScoreNode},
+    registry::Args,
+};
+use supercargo_manifest::Problems;
+use supercargo_model::{Cluster, Name, Node, NodeInfo, Pod, Resources, labels, resources};
+
+use crate::resource_weights::{self, ResourceWeight};
+
+pub use older_names::{
+    LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO, SingleStrategy,
+};
+use strategy::{Scorer, ShapePoint, Strategy, shape_problems};
+
+/// The plugin's name.
+pub const NAME: &str = "NodeResourcesFit";
+
+/// The plugin.
+pub struct NodeResourcesFit {
+    ignored_resources: Vec<Name>,
+    ignored_groups: Vec<Name>,
+    scorer: Scorer,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct NodeResourcesFitArgs {
+    ignored_resources: Vec<Name>,
+    ignored_resource_groups: Vec<Name>,
+    scoring_strategy: ScoringStrategy,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ScoringStrategy {
+    #[serde(rename = "type")]
+    kind: StrategyKind,
+    resources: Vec<ResourceWeight>,
+    requested_to_capacity_ratio: Option<RequestedToCapacityRatio>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+enum StrategyKind {
+    #[default]
+    LeastAllocated,
+    MostAllocated,
+    RequestedToCapacityRatio,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RequestedToCapacityRatio {
+    shape: Vec<ShapePoint>,
+}
+
+impl NodeResourcesFit {
+    /// With the resources to ignore and the scoring strategy that the arguments give.
+    pub fn new(args: &Args<'_>) -> Result<Self, Problems> {
+        let given: NodeResourcesFitArgs = args.decode()?;
+        let mut problems = Problems::default();
+        for (i, resource) in given.ignored_resources.iter().enumerate() {
+            if !labels::is_valid_key(resource) {
+                let message = format!("{resource:?} is not the name of a resource");
+                problems.push(args.problem(&format!("ignoredResources[{i}]"), message));
+            }
+        }
+        for (i, group) in given.ignored_resource_groups.iter().enumerate() {
+            if group.contains('/') || !labels::is_valid_key(group) {
+                let message = format!("{group:?} is not the part of a resource's name before its slash");
+                problems.push(args.problem(&format!("ignoredResourceGroups[{i}]"), message));
+            }
+        }
+        let scorer = given.scoring_strategy.scorer(args, &mut problems);
+        if problems.is_empty() {
+            Ok(Self {
+                ignored_resources: given.ignored_resources,
+                ignored_groups: given.ignored_resource_groups,
+                scorer,
+            })
+        } else {
+            Err(problems)
+        }
+    }
+
+    fn ignores(&self, resource: &str) -> bool {
+        let group = resource.split('/').next().unwrap_or(resource);
+        resources::is_extended(resource)
+            && (self.ignored_resources.iter().any(|r| &**r == resource)
+                || self.ignored_groups.iter().any(|g| &**g == group))
+    }
+}
+
+impl ScoringStrategy {
+    fn scorer(self, args: &Args<'_>, problems: &mut Problems) -> Scorer {
+        let resources = resource_weights::with_defaults(self.resources);
+        problems.extend(resource_weights::problems(
+            args,
+            "scoringStrategy.resources",
+            &resources,
+        ));
+        const RATIO: &str = "scoringStrategy.requestedToCapacityRatio";
+        let strategy = match (self.kind, self.requested_to_capacity_ratio) {
+            (StrategyKind::RequestedToCapacityRatio, None) => {
+                problems.push(args.problem(RATIO, "must be given when the type is RequestedToCapacityRatio"));
+                Strategy::RequestedToCapacityRatio(Vec::new())
+            }
+            (StrategyKind::RequestedToCapacityRatio, Some(ratio)) => {
+                let field = format!("{RATIO}.shape");
+                problems.extend(shape_problems(args, &field, &ratio.shape));
+                Strategy::RequestedToCapacityRatio(ratio.shape)
+            }
+            (kind, ratio) => {
+                if ratio.is_some() {
+                    let message = "goes only with the type RequestedToCapacityRatio";
+                    problems.push(args.problem(RATIO, message));
+                }
+                match kind {
+                    StrategyKind::MostAllocated => Strategy::MostAllocated,
+                    _ => Strategy::LeastAllocated,
+                }
+            }
+        };
+        Scorer {
+            strategy,
+            resources,
+        }
+    }
+}
+
+impl PreFilter for NodeResourcesFit {
+    fn pre_filter(&self, _: &Cluster, _: &Pod) -> Result<PreFilterOutcome, Status> {
+        Ok(PreFilterOutcome::Go {
+            nodes: None,
+            prepared: Prepared::nothing(),
+        })
+    }
+}
+
+impl Filter for NodeResourcesFit {
+    fn filter(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
+        let mut shortage = Shortage::default();
+        if node.pods.len() as i64 + 1 > node.node.allocatable.pods {
+            shortage.reasons.push("Too many pods".into());
+        }
+        shortage.check_all(&pod.spec.requests.fit, node, |resource| self.ignores(resource));
+        shortage.verdict()
+    }
+}
+
+/// What a node lacks.
+#[derive(Default)]
+struct Shortage {
+    reasons: Vec<Cow<'static, str>>,
+    /// Some resource would not suffice even if the node were empty.
+    hopeless: bool,
+}
+
+impl Shortage {
+    fn check_all(&mut self, wanted: &Resources, node: &NodeInfo, ignores: impl Fn(&str) -> bool) {
+        let (all, used) = (&node.node.allocatable, &node.requested);
+        self.check(wanted.milli_cpu, used.milli_cpu, all.milli_cpu, || {
+            "Insufficient cpu".into()
+        });
+        self.check(wanted.memory, used.memory, all.memory, || {
+            "Insufficient memory".into()
+        });
+        let disk = (
+            wanted.ephemeral_storage,
+            used.ephemeral_storage,
+            all.ephemeral_storage,
+        );
+        self.check(disk.0, disk.1, disk.2, || {
+            "Insufficient ephemeral-storage".into()
+        });
+        for (name, amount) in &wanted.scalars {
+            if *amount != 0 && !ignores(name) {
+                self.check(*amount, used.get(name), all.get(name), || {
+                    format!("Insufficient {name}").into()
+                });
+            }
+        }
+    }
+
+    fn check(&mut self, wanted: i64, used: i64, all: i64, reason: impl Fn() -> Cow<'static, str>) {
+        if wanted > 0 && wanted > all.saturating_sub(used) {
+            self.reasons.push(reason());
+            self.hopeless |= wanted > all;
+        }
+    }
+
+    fn verdict(self) -> Verdict {
+        if self.reasons.is_empty() {
+            Ok(())
+        } else if self.hopeless {
+            Err(Status::new(Code::UnschedulableAndUnresolvable, self.reasons))
+        } else {
+            Err(Status::new(Code::Unschedulable, self.reasons))
+        }
+    }
+}
+
+impl PreScore for NodeResourcesFit {
+    fn pre_score(&self, _: &Cluster, _: &Pod, _: &[&NodeInfo]) -> Result<PreScoreOutcome, Status> {
+        Ok(PreScoreOutcome::Go(Prepared::nothing()))
+    }
+}
+
+impl ScoreNode for NodeResourcesFit {
+    fn score_node(&self, input: ScoreInput<'_>, node: &NodeInfo) -> Result<i64, Status> {
+        Ok(self.scorer.score(input.pod, node))
+    }
+}
+
+/// Whether an empty node would have room for a pod.
+fn fits_empty(pod: &Pod, node: &Node) -> bool {
+    let wanted = &pod.spec.requests.fit;
+    let all = &node.allocatable;
+    all.pods >= 1
+        && wanted.milli_cpu <= all.milli_cpu.max(0)
+        && wanted.memory <= all.memory.max(0)
+        && wanted.ephemeral_storage <= all.ephemeral_storage.max(0)
+        && (wanted.scalars.iter()).all(|(name, amount)| *amount == 0 || *amount <= all.get(name))
+}
+
+/// Whether a node got more of something that a pod wants.
+fn grew(pod: &Pod, before: &Node, after: &Node) -> bool {
+    let wanted = &pod.spec.requests.fit;
+    let (before, after) = (&before.allocatable, &after.allocatable);
+    after.pods > before.pods
+        || (wanted.milli_cpu > 0 && after.milli_cpu > before.milli_cpu)
+        || (wanted.memory > 0 && after.memory > before.memory)
+        || (wanted.ephemeral_storage > 0 && after.ephemeral_storage > before.ephemeral_storage)
+        || (wanted.scalars.iter())
+            .any(|(name, amount)| *amount != 0 && after.get(name) > before.get(name))
+}
+
+/// Whether a pod holds less than before of something that another pod wants.
+fn shrank(pod: &Pod, before: &Pod, after: &Pod) -> bool {
+    let wanted = &pod.spec.requests.fit;
+    let (before, after) = (&before.spec.requests.held, &after.spec.requests.held);
+    (wanted.milli_cpu > 0 && after.milli_cpu < before.milli_cpu)
+        || (wanted.memory > 0 && after.memory < before.memory)
+        || (wanted.ephemeral_storage > 0 && after.ephemeral_storage < before.ephemeral_storage)
+        || (wanted.scalars.iter())
+            .any(|(name, amount)| *amount != 0 && after.get(name) < before.get(name))
+}
+
+impl Requeue for NodeResourcesFit {
+    fn events(&self) -> Vec<EventInterest> {
+        let placed = |pod: &Pod| pod.node.is_some() || pod.nominated_node.is_some();
+        vec![
+            EventInterest::new(Resource::Pod, [Action::Delete, Action::UpdatePodScaleDown]).if_pod(
+                move |pod, before, after| match (before, after) {
+                    (Some(deleted), None) => placed(deleted),
+                    (Some(before), Some(after)) => {
+                        after.uid == pod.uid || (after.node.is_some() && shrank(pod, before, after))
+                    }
+                    _ => true,
+                },
+            ),
+            EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeAllocatable])
+                .if_node(|pod, before, after| {
+                    after.is_some_and(|after| {
+                        fits_empty(pod, after) && before.is_none_or(|before| grew(pod, before, after))
+                    })
+                }),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Keeps pods off cordoned nodes, unless they tolerate the taint that goes with cordoning.
+
+use supercargo_framework::{
+    Prepared, Status, Verdict,
+    event::{Action, EventInterest, Resource},
+    points::{Filter, Requeue},
+};
+use supercargo_model::{
+    Cluster, NodeInfo, Pod,
+    taint::{Effect, Taint, tolerated},
+};
+
+/// The plugin's name.
+pub const NAME: &str = "NodeUnschedulable";
+
+/// The plugin.
+pub struct NodeUnschedulable;
+
+fn tolerates_cordon(pod: &Pod) -> bool {
+    let cordon = Taint {
+        key: "node.kubernetes.io/unschedulable".into(),
+        value: "".into(),
+        effect: Effect::NoSchedule,
+    };
+    tolerated(&cordon, &pod.spec.tolerations)
+}
+
+impl Filter for NodeUnschedulable {
+    fn filter(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
+        if !node.node.unschedulable || tolerates_cordon(pod) {
+            Ok(())
+        } else {
+            Err(Status::unresolvable("node(s) were unschedulable"))
+        }
+    }
+}
+
+impl Requeue for NodeUnschedulable {
+    fn events(&self) -> Vec<EventInterest> {
+        vec![
+            EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeTaint]).if_node(
+                |_, before, after| {
+                    let was_open = before.is_some_and(|node| !node.unschedulable);
+                    !was_open && after.is_some_and(|node| !node.unschedulable)
+                },
+            ),
+            EventInterest::new(Resource::Pod, [Action::UpdatePodToleration]).if_pod(
+                |pod, _, after| {
+                    after.is_some_and(|after| after.uid == pod.uid && tolerates_cordon(after))
+                },
+            ),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use supercargo_framework::event::Change;
+    use supercargo_model::testing::{cluster, node, pod};
+
+    #[test]
+    fn cordoned_nodes_take_no_pods_but_those_that_tolerate_it() {
+        let cluster = cluster([
+            node("open"),
+            node("cordoned").set("/spec/unschedulable", true),
+        ]);
+        let plain = pod("plain").pod();
+        let daemon = pod("daemon")
+            .toleration(json!({"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}))
+            .pod();
+        let verdict = |pod: &Pod, name: &str| {
+            NodeUnschedulable
+                .filter(&Prepared::nothing(), &cluster, pod, cluster.node(name).unwrap())
+                .map_err(|status| status.message())
+        };
+        assert_eq!(verdict(&plain, "open"), Ok(()));
+        assert_eq!(
+            verdict(&plain, "cordoned"),
+            Err("node(s) were unschedulable".to_owned())
+        );
+        assert_eq!(verdict(&daemon, "cordoned"), Ok(()));
+    }
+
+    #[test]
+    fn uncordoning_helps_and_cordoning_does_not() {
+        let open = node("n").node();
+        let cordoned = node("n").set("/spec/unschedulable", true).node();
+        let interest = &NodeUnschedulable.events()[0];
+        let waiting = pod("p").pod();
+        let helps = |before, after| {
+            let change = Change::Node(before, Some(after));
+            interest.helps(Resource::Node, Action::UpdateNodeTaint, &waiting, &change)
+        };
+        assert!(helps(Some(&cordoned), &open));
+        assert!(helps(None, &open));
+        assert!(!helps(None, &cordoned));
+        assert!(!helps(Some(&open), &open));
+        assert!(!helps(Some(&open), &cordoned));
+    }
+}

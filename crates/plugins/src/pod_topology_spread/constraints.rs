@@ -1,0 +1,121 @@
+//! The constraints that hold for a pod: its own, or the defaults of the profile.
+
+use supercargo_model::{
+    Cluster, Key, Name, Node, Pod, PodSpec,
+    pod::{NodeInclusionPolicy, SpreadConstraint, WhenUnsatisfiable},
+    selector::{Requirement, Selector},
+    taint::find_untolerated,
+    workload::WorkloadKind,
+};
+
+use crate::required_node_affinity;
+
+/// A constraint, ready to count by.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Constraint {
+    pub(super) max_skew: i32,
+    pub(super) topology_key: Name,
+    pub(super) selector: Selector,
+    pub(super) min_domains: i32,
+    affinity_policy: NodeInclusionPolicy,
+    taints_policy: NodeInclusionPolicy,
+}
+
+impl Constraint {
+    fn new(written: &SpreadConstraint, selector: Selector) -> Self {
+        Self {
+            max_skew: written.max_skew,
+            topology_key: written.topology_key.clone(),
+            selector,
+            min_domains: written.min_domains.unwrap_or(1),
+            affinity_policy: (written.node_affinity_policy).unwrap_or(NodeInclusionPolicy::Honor),
+            taints_policy: (written.node_taints_policy).unwrap_or(NodeInclusionPolicy::Ignore),
+        }
+    }
+
+    /// Whether the pods on a node count.
+    pub(super) fn includes(&self, pod: &PodSpec, node: &Node) -> bool {
+        let honor = NodeInclusionPolicy::Honor;
+        (self.affinity_policy != honor || required_node_affinity(pod, node))
+            && (self.taints_policy != honor
+                || find_untolerated(&node.taints, &pod.tolerations).is_none())
+    }
+
+    /// Whether taints decide which nodes count.
+    pub(super) fn honors_taints(&self) -> bool {
+        self.taints_policy == NodeInclusionPolicy::Honor
+    }
+}
+
+/// A pod's own constraints of one action.
+pub(super) fn own(pod: &PodSpec, action: WhenUnsatisfiable) -> Vec<Constraint> {
+    (pod.spread_constraints.iter())
+        .filter(|written| written.when_unsatisfiable == action)
+        .map(|written| {
+            let values = (written.match_label_keys.iter()).filter_map(|key| {
+                let value = pod.labels.get(key)?;
+                Some(Requirement::is_in(key.clone(), [value.clone()]))
+            });
+            Constraint::new(written, written.label_selector.clone().and(values))
+        })
+        .collect()
+}
+
+/// The default constraints of one action, for the pods that the pod's services and its owner select. None, if nothing
+/// selects it.
+pub(super) fn defaults(
+    cluster: &Cluster,
+    pod: &Pod,
+    all: &[SpreadConstraint],
+    action: WhenUnsatisfiable,
+) -> Vec<Constraint> {
+    let mut chosen = all.iter().filter(|c| c.when_unsatisfiable == action).peekable();
+    if chosen.peek().is_none() {
+        return Vec::new();
+    }
+    let selector = siblings(cluster, pod);
+    if selector.is_empty() {
+        return Vec::new();
+    }
+    chosen
+        .map(|written| Constraint::new(written, selector.clone()))
+        .collect()
+}
+
+/// Selects the pods that belong together with this one.
+fn siblings(cluster: &Cluster, pod: &Pod) -> Selector {
+    let services = (cluster.services(&pod.namespace))
+        .filter(|service| service.selector.matches(&pod.spec.labels));
+    let mut requirements: Vec<Requirement> = Vec::new();
+    for service in services {
+        if let Selector::All(more) = &service.selector {
+            merge(&mut requirements, more);
+        }
+    }
+    let owner = pod.spec.controller.as_ref();
+    let found = owner.and_then(|owner| {
+        let kind = match (&*owner.api_version, &*owner.kind) {
+            ("v1", "ReplicationController") => WorkloadKind::ReplicationController,
+            ("apps/v1", "ReplicaSet") => WorkloadKind::ReplicaSet,
+            ("apps/v1", "StatefulSet") => WorkloadKind::StatefulSet,
+            _ => return None,
+        };
+        let key = Key::new(pod.namespace.clone(), owner.name.clone());
+        Some((kind, &cluster.workload(kind, &key)?.selector))
+    });
+    match found {
+        // Plain maps are merged: the last one's value holds.
+        Some((WorkloadKind::ReplicationController, Selector::All(more))) => {
+            merge(&mut requirements, more);
+        }
+        Some((_, Selector::All(more))) => requirements.extend(more.iter().cloned()),
+        _ => {}
+    }
+    Selector::All(requirements)
+}
+
+/// Merges two maps of labels, written as requirements.
+fn merge(requirements: &mut Vec<Requirement>, more: &[Requirement]) {
+    requirements.retain(|old| !more.iter().any(|new| new.key == old.key));
+    requirements.extend(more.iter().cloned());
+}

@@ -1,0 +1,134 @@
+//! A pod's claims, as far as they are independent of the node: which are bound, which wait for the pod's node.
+
+use std::sync::Arc;
+
+use supercargo_framework::{Code, Status, Verdict};
+use supercargo_model::{
+    Cluster, Key, Name, Node, Pod,
+    storage::{CsiNode, PersistentVolumeClaim, VolumeBindingMode, VolumeSource},
+};
+
+use super::{bound::BoundVolume, delayed::DelayedClaim};
+
+/// The controller's mark on a claim that it has bound for good.
+const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+
+const UNBOUND_IMMEDIATE: &str = "pod has unbound immediate PersistentVolumeClaims";
+
+/// Why a node will not do, in the order in which the reasons are told.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Refusal {
+    OutOfReach,
+    NothingToBind,
+    NotEnoughRoom,
+    NoVolume,
+}
+
+impl Refusal {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::OutOfReach => "node(s) didn't match PersistentVolume's node affinity",
+            Self::NothingToBind => "node(s) didn't find available persistent volumes to bind",
+            Self::NotEnoughRoom => "node(s) did not have enough free storage",
+            Self::NoVolume => "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+        }
+    }
+}
+
+/// The claims of a pod, each with what can become of it.
+#[derive(Clone)]
+pub(super) struct PodClaims {
+    bound: Arc<[BoundVolume]>,
+    /// Those with a node selected earlier first, then the others from small to large: so each gets the smallest fit.
+    delayed: Arc<[DelayedClaim]>,
+}
+
+impl PodClaims {
+    /// Sorts the claims of a pod. Those that are to be bound at once must be bound by now.
+    pub(super) fn of(cluster: &Cluster, claims: &[&PersistentVolumeClaim]) -> Result<Self, Status> {
+        let (mut bound, mut delayed, mut immediate) = (Vec::new(), Vec::new(), false);
+        for claim in claims {
+            if !claim.volume.is_empty() && claim.annotations.has(BIND_COMPLETED) {
+                bound.push(BoundVolume::of(cluster, claim));
+            } else if waits_for_pod(cluster, claim)? && claim.volume.is_empty() {
+                delayed.push(*claim);
+            } else {
+                immediate = true;
+            }
+        }
+        if immediate {
+            return Err(Status::unresolvable(UNBOUND_IMMEDIATE));
+        }
+        let mut delayed: Vec<_> = delayed.into_iter().map(|claim| DelayedClaim::of(cluster, claim)).collect();
+        delayed.sort_by_key(DelayedClaim::turn);
+        Ok(Self {
+            bound: bound.into(),
+            delayed: delayed.into(),
+        })
+    }
+
+    /// Whether a node can reach the bound volumes, and what could be bound or made for the other claims.
+    pub(super) fn check(&self, node: &Node, csi_node: Option<&CsiNode>) -> Verdict {
+        let bound = BoundVolume::check(&self.bound, &node.labels, csi_node)?;
+        let delayed = DelayedClaim::check(&self.delayed, node);
+        let mut refusals: Vec<Refusal> = bound.into_iter().chain(delayed).collect();
+        if refusals.is_empty() {
+            return Ok(());
+        }
+        refusals.sort();
+        let reasons = refusals.into_iter().map(|refusal| refusal.reason().into());
+        Err(Status::new(Code::UnschedulableAndUnresolvable, reasons))
+    }
+}
+
+/// Whether a claim is bound only once a pod that uses it has a node.
+fn waits_for_pod(cluster: &Cluster, claim: &PersistentVolumeClaim) -> Result<bool, Status> {
+    let name = claim.class_name();
+    let Some(class) = cluster.storage_class(name) else {
+        return Ok(false);
+    };
+    let mode = class.binding_mode;
+    let unset = || Status::error(format!("VolumeBindingMode not set for StorageClass {name:?}"));
+    Ok(mode.ok_or_else(unset)? == VolumeBindingMode::WaitForFirstConsumer)
+}
+
+/// The claims that a pod names, all of them fit for use.
+pub(super) fn claims_of_pod<'a>(cluster: &'a Cluster, pod: &Pod) -> Result<Vec<&'a PersistentVolumeClaim>, Status> {
+    let mut claims = Vec::new();
+    for volume in &pod.spec.volumes {
+        if let Some(name) = volume.claim_name(&pod.name) {
+            let made_for_pod = volume.source == VolumeSource::Ephemeral;
+            claims.push(usable_claim(cluster, pod, name, made_for_pod).map_err(Status::unresolvable)?);
+        }
+    }
+    Ok(claims)
+}
+
+fn usable_claim<'a>(
+    cluster: &'a Cluster,
+    pod: &Pod,
+    name: Name,
+    made_for_pod: bool,
+) -> Result<&'a PersistentVolumeClaim, String> {
+    let key = Key::new(pod.namespace.clone(), name);
+    let name = &key.name;
+    let Some(claim) = cluster.claim(&key) else {
+        return Err(if made_for_pod {
+            format!("waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}")
+        } else {
+            format!("persistentvolumeclaim {name:?} not found")
+        });
+    };
+    if &*claim.phase == "Lost" {
+        let volume = &claim.volume;
+        return Err(format!("persistentvolumeclaim {name:?} bound to non-existent persistentvolume {volume:?}"));
+    }
+    if claim.terminating {
+        return Err(format!("persistentvolumeclaim {name:?} is being deleted"));
+    }
+    if made_for_pod && claim.controller_uid.as_ref() != Some(&pod.uid) {
+        let pod = pod.key();
+        return Err(format!("PVC {key} was not created for pod {pod} (pod is not owner)"));
+    }
+    Ok(claim)
+}

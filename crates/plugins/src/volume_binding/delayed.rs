@@ -1,0 +1,176 @@
+//! Claims that are bound once the pod has a node: to a volume that is there, or to one that is made.
+
+use std::sync::Arc;
+
+use supercargo_model::{
+    Cluster, Labels, Name, Node, Quantity,
+    selector::{NodeSelector, NodeSelectorTerm, Requirement, Selector},
+    storage::{ClaimRef, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass, TopologyTerm},
+};
+
+use super::{claims::Refusal, reach::reaches};
+
+/// An earlier decision: the node for which a volume is being made.
+const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+
+/// The provisioner of classes whose volumes are all made by hand.
+const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
+
+/// A claim that waits for its pod's node.
+pub(super) struct DelayedClaim {
+    size: Quantity,
+    selected_node: Option<Name>,
+    /// Volumes that are there for this claim alone.
+    prebound: Vec<Candidate>,
+    /// Other volumes that would do, from small to large.
+    available: Vec<Candidate>,
+    provisioning: Provisioning,
+}
+
+struct Candidate {
+    name: Name,
+    affinity: Option<Arc<NodeSelector>>,
+}
+
+/// How a volume can be made for a claim.
+enum Provisioning {
+    Impossible,
+    Possible {
+        /// What a node must match, any of these; anywhere, if there are none.
+        places: Vec<NodeSelectorTerm>,
+        /// The nodes where there is room, any of these; `None` if the driver does not say.
+        room: Option<Vec<Selector>>,
+    },
+}
+
+impl DelayedClaim {
+    pub(super) fn of(cluster: &Cluster, claim: &PersistentVolumeClaim) -> Self {
+        let (prebound, available) = candidates(cluster, claim);
+        let class = cluster.storage_class(claim.class_name());
+        Self {
+            size: claim.size.unwrap_or_default(),
+            selected_node: claim.annotations.get(SELECTED_NODE).cloned(),
+            prebound,
+            available,
+            provisioning: class.map_or(Provisioning::Impossible, |class| Provisioning::of(cluster, claim, class)),
+        }
+    }
+
+    /// What a pod's claims are sorted by.
+    pub(super) fn turn(&self) -> Option<Quantity> {
+        self.selected_node.is_none().then_some(self.size)
+    }
+
+    /// Why a node will not do for all of the claims: the first reason there is.
+    pub(super) fn check(claims: &[Self], node: &Node) -> Option<Refusal> {
+        let elsewhere = |claim: &Self| claim.selected_node.as_ref().is_some_and(|selected| *selected != node.name);
+        if claims.iter().any(elsewhere) {
+            return Some(Refusal::NothingToBind);
+        }
+        let mut chosen = Vec::new();
+        let mut to_make = Vec::new();
+        for claim in claims {
+            match claim.find_volume(&node.labels, &chosen) {
+                Some(volume) => chosen.push(volume),
+                None => to_make.push(claim),
+            }
+        }
+        to_make.into_iter().find_map(|claim| claim.provisioning.check(&node.labels))
+    }
+
+    /// A volume to bind the claim to, other than those chosen for the pod's other claims.
+    fn find_volume(&self, node: &Labels, chosen: &[&Name]) -> Option<&Name> {
+        if self.selected_node.is_some() {
+            return None;
+        }
+        let free = |candidate: &&Candidate| !chosen.contains(&&candidate.name);
+        let in_reach = |candidate: &&Candidate| reaches(candidate.affinity.as_deref(), node);
+        // A volume that is meant for the claim rules all others out, even where it is out of reach.
+        let found = match self.prebound.iter().find(free) {
+            Some(prebound) => Some(prebound).filter(in_reach),
+            None => self.available.iter().find(|candidate| free(candidate) && in_reach(candidate)),
+        };
+        found.map(|candidate| &candidate.name)
+    }
+}
+
+/// The volumes that would do wherever they can be reached: those meant for the claim, and the others by size.
+fn candidates(cluster: &Cluster, claim: &PersistentVolumeClaim) -> (Vec<Candidate>, Vec<Candidate>) {
+    let fitting = cluster.volumes().filter(|volume| fits(volume, claim));
+    let (prebound, others): (Vec<_>, Vec<_>) = fitting.partition(|volume| volume.claim.is_some());
+    let mut available: Vec<_> = others.into_iter().filter(|volume| is_available(volume, claim)).collect();
+    available.sort_by_key(|volume| volume.capacity);
+    let candidate = |volume: &PersistentVolume| Candidate {
+        name: volume.name.clone(),
+        affinity: volume.node_affinity.clone(),
+    };
+    (
+        prebound.into_iter().map(candidate).collect(),
+        available.into_iter().map(candidate).collect(),
+    )
+}
+
+/// What even a volume that is meant for the claim must meet.
+fn fits(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    let attributes = |class: &Option<Name>| class.clone().unwrap_or_default();
+    *volume.storage_class == *claim.class_name()
+        && volume.claim.as_ref().is_none_or(|meant_for| refers_to(meant_for, claim))
+        && volume.capacity >= claim.size.unwrap_or_default()
+        && volume.volume_mode == claim.volume_mode
+        && attributes(&volume.attributes_class) == attributes(&claim.attributes_class)
+        && !volume.terminating
+}
+
+fn refers_to(reference: &ClaimRef, claim: &PersistentVolumeClaim) -> bool {
+    let uid = reference.uid.as_ref().filter(|uid| !uid.is_empty());
+    reference.name.as_ref() == Some(&claim.name)
+        && reference.namespace.as_ref() == Some(&claim.namespace)
+        && uid.is_none_or(|uid| *uid == claim.uid)
+}
+
+/// What a volume must meet besides that is there for any claim.
+fn is_available(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    &*volume.phase == "Available"
+        && claim.selector.as_ref().is_none_or(|selector| selector.matches(&volume.labels))
+        && claim.access_modes.iter().all(|mode| volume.access_modes.contains(mode))
+}
+
+impl Provisioning {
+    fn of(cluster: &Cluster, claim: &PersistentVolumeClaim, class: &StorageClass) -> Self {
+        if matches!(&*class.provisioner, "" | NO_PROVISIONER) {
+            return Self::Impossible;
+        }
+        Self::Possible {
+            places: class.allowed_topologies.iter().map(place).collect(),
+            room: room(cluster, claim, class),
+        }
+    }
+
+    /// Why a volume cannot be made for a node.
+    fn check(&self, node: &Labels) -> Option<Refusal> {
+        let Self::Possible { places, room } = self else {
+            return Some(Refusal::NothingToBind);
+        };
+        if !places.is_empty() && !places.iter().any(|place| place.matches("", node)) {
+            return Some(Refusal::NothingToBind);
+        }
+        let has_room = room.as_ref().is_none_or(|room| room.iter().any(|nodes| nodes.matches(node)));
+        (!has_room).then_some(Refusal::NotEnoughRoom)
+    }
+}
+
+fn place(term: &TopologyTerm) -> NodeSelectorTerm {
+    let labels = term.match_label_expressions.iter();
+    let expressions = labels.map(|label| Requirement::is_in(label.key.clone(), label.values.iter().cloned()));
+    NodeSelectorTerm::new(expressions.collect(), Vec::new())
+}
+
+/// The nodes where a CSI driver has room for the claim, if it says so.
+fn room(cluster: &Cluster, claim: &PersistentVolumeClaim, class: &StorageClass) -> Option<Vec<Selector>> {
+    let bytes = claim.size?.value();
+    cluster.csi_driver(&class.provisioner).filter(|driver| driver.storage_capacity)?;
+    let suffices = |capacity: &&CsiStorageCapacity| {
+        capacity.storage_class == class.name && capacity.volume_limit().is_some_and(|limit| limit.value() >= bytes)
+    };
+    Some(cluster.csi_capacities().filter(suffices).map(|capacity| capacity.node_topology.clone()).collect())
+}

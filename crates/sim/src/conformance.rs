@@ -1,0 +1,210 @@
+//! Compares our answers with those of a real kube-scheduler, pod by pod and node by node.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use supercargo_config as config;
+use supercargo_engine::{Engine, Outcome};
+use supercargo_framework::registry::Registry;
+use supercargo_manifest::{self as manifest, Problem, Problems, Source, UnknownFields, Value};
+use supercargo_model::{
+    Cluster, Pod,
+    object::{Object, read_object},
+};
+
+use crate::{
+    report::{PreemptionReport, Refusal, Report},
+    setup::{self, Overrides},
+};
+
+/// A cluster, pods, and what kube-scheduler made of them.
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// What it is about.
+    pub theme: String,
+    configuration: config::Configuration,
+    objects: Vec<Object>,
+    queue: Vec<Arc<Pod>>,
+    expect: Vec<Report>,
+}
+
+/// A place where our answer is not kube-scheduler's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The pod.
+    pub pod: String,
+    /// The node, where it is about one.
+    pub node: Option<String>,
+    /// The plugin or the field.
+    pub what: String,
+    /// What kube-scheduler answered.
+    pub expected: String,
+    /// What we answer.
+    pub got: String,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    name: String,
+    theme: String,
+}
+
+impl Scenario {
+    /// Reads a scenario (JSON).
+    pub fn read(source: &Source, registry: &Registry) -> Result<Self, Problems> {
+        let documents = manifest::read(source)?;
+        let [root] = &documents[..] else {
+            let message = "a scenario is one JSON object";
+            return Err(Problem::error(message).at(source, manifest::Location::START).into());
+        };
+        let Header { name, theme } = manifest::decode(source, root, "", UnknownFields::Ignore)?;
+        Ok(Self {
+            name,
+            theme,
+            configuration: configuration(source, root, registry)?,
+            objects: objects(source, root, "objects")?,
+            queue: (objects(source, root, "queue")?.into_iter())
+                .filter_map(|object| match object {
+                    Object::Pod(pod) => Some(Arc::new(pod)),
+                    _ => None,
+                })
+                .collect(),
+            expect: match root.get("expect") {
+                Some(expect) => manifest::decode(source, expect, "expect", UnknownFields::Ignore)?,
+                None => Vec::new(),
+            },
+        })
+    }
+
+    /// How many pods are compared.
+    pub fn pods(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Decides every pod and compares. After each pod the expected node is taken, so that one difference does not make
+    /// others.
+    pub fn check(&self, registry: &Registry) -> Result<Vec<Difference>, Problems> {
+        let mut cluster = Cluster::default();
+        for object in &self.objects {
+            cluster.put(object.clone());
+        }
+        let overrides = Overrides {
+            all_nodes: true,
+            ..Overrides::default()
+        };
+        let mut engine = setup::engine(cluster, &self.configuration, registry, overrides)?;
+        let mut differences = Vec::new();
+        for (pod, expected) in self.queue.iter().zip(&self.expect) {
+            let got = decide(&mut engine, pod);
+            compare(expected, &got, &self.theme, &mut differences);
+            if let Some(node) = &expected.placed {
+                engine.assume(pod, node.as_str().into());
+            }
+        }
+        Ok(differences)
+    }
+}
+
+fn decide(engine: &mut Engine, pod: &Pod) -> Report {
+    let decision = engine.held(pod).or_else(|| engine.decide(pod));
+    decision.map_or_else(Report::default, |decision| {
+        debug_assert!(decision.outcome != Outcome::Gated || decision.refused.is_some());
+        Report::new(&decision)
+    })
+}
+
+fn configuration(source: &Source, root: &Value, registry: &Registry) -> Result<config::Configuration, Problems> {
+    match root.get("config").filter(|value| !value.is_null()) {
+        None => config::default_configuration(registry),
+        Some(value) => {
+            let name = format!("{}: config", source.name);
+            let text = Source::new(name, value.to_json());
+            config::load(&text, registry).map(|loaded| loaded.configuration)
+        }
+    }
+}
+
+fn objects(source: &Source, root: &Value, field: &str) -> Result<Vec<Object>, Problems> {
+    let mut objects = Vec::new();
+    let mut problems = Problems::default();
+    for (i, value) in root.get(field).map_or(&[][..], Value::items).iter().enumerate() {
+        match read_object(source, value, &format!("{field}[{i}]")) {
+            Ok(object) => objects.extend(object),
+            Err(more) => problems.extend(more),
+        }
+    }
+    if problems.has_errors() { Err(problems) } else { Ok(objects) }
+}
+
+/// Collects the differences about one pod.
+struct Comparison<'a> {
+    pod: &'a str,
+    differences: &'a mut Vec<Difference>,
+}
+
+impl Comparison<'_> {
+    fn equal<T: PartialEq + std::fmt::Debug>(&mut self, node: Option<&str>, what: &str, expected: &T, got: &T) {
+        if expected != got {
+            self.differences.push(Difference {
+                pod: self.pod.to_owned(),
+                node: node.map(str::to_owned),
+                what: what.to_owned(),
+                expected: format!("{expected:?}"),
+                got: format!("{got:?}"),
+            });
+        }
+    }
+}
+
+fn compare(expected: &Report, got: &Report, theme: &str, differences: &mut Vec<Difference>) {
+    let mut about = Comparison {
+        pod: &expected.pod,
+        differences,
+    };
+    about.equal(None, "pod", &expected.pod, &got.pod);
+    about.equal(None, "result", &expected.result, &got.result);
+    about.equal(None, "preFilter", &expected.pre_filter, &got.pre_filter);
+    // The data has no message where a PreFilter step narrowed the nodes.
+    if expected.message.is_some() || !expected.rejected.values().any(Refusal::is_ruled_out) {
+        about.equal(None, "message", &expected.message, &got.message);
+    }
+    compare_nodes(&mut about, expected, got);
+    compare_scores(&mut about, expected, got);
+    about.equal(None, "best", &expected.best, &got.best);
+    if theme == "preemption" {
+        let normal = |p: &Option<PreemptionReport>| p.clone().unwrap_or_default();
+        about.equal(None, "preemption", &normal(&expected.preemption), &normal(&got.preemption));
+    }
+}
+
+fn compare_nodes(about: &mut Comparison<'_>, expected: &Report, got: &Report) {
+    let nodes = expected.rejected.keys().chain(got.rejected.keys());
+    let nodes: std::collections::BTreeSet<&String> = nodes.collect();
+    for node in nodes {
+        about.equal(Some(node), "rejected", &expected.rejected.get(node), &got.rejected.get(node));
+    }
+    about.equal(None, "feasible", &expected.feasible, &got.feasible);
+}
+
+fn compare_scores(about: &mut Comparison<'_>, expected: &Report, got: &Report) {
+    let names = expected.plugins.keys().chain(got.plugins.keys());
+    let names: std::collections::BTreeSet<&String> = names.collect();
+    for name in names {
+        match (expected.plugins.get(name), got.plugins.get(name)) {
+            (Some(want), Some(have)) => {
+                about.equal(None, &format!("{name} weight"), &want.weight, &have.weight);
+                by_node(about, &expected.feasible, name, &want.scores, &have.scores);
+            }
+            (want, have) => about.equal(None, name, &want.is_some(), &have.is_some()),
+        }
+    }
+    by_node(about, &expected.feasible, "total", &expected.total, &got.total);
+}
+
+fn by_node(about: &mut Comparison<'_>, nodes: &[String], what: &str, expected: &[i64], got: &[i64]) {
+    about.equal(None, &format!("{what}: number of scores"), &expected.len(), &got.len());
+    for ((node, want), have) in nodes.iter().zip(expected).zip(got) {
+        about.equal(Some(node), what, want, have);
+    }
+}

@@ -1,0 +1,10 @@
+//! Clusters on paper: what would be placed where, what was placed where in a trace, and whether that is what
+//! kube-scheduler answered.
+//!
+//! Texts come in, results go out: files are the caller's.
+
+pub mod conformance;
+pub mod report;
+pub mod setup;
+pub mod simulate;
+pub mod trace;

@@ -1,0 +1,1 @@
+//! Schedules pending pods one after another, in queue order, each seeing the ones before it.

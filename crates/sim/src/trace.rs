@@ -1,0 +1,1 @@
+//! Replays the history of a cluster.
