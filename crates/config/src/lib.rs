@@ -6,6 +6,7 @@
 mod base64;
 mod configuration;
 mod defaults;
+mod diff;
 mod document;
 mod duration;
 mod effective;
@@ -22,11 +23,14 @@ mod plugin_sets;
 mod resolve;
 mod tree;
 mod validate;
+mod written;
+mod yaml;
 
 pub use base64::Base64;
 pub use configuration::{
     Arguments, ClientConnection, Configuration, LeaderElection, ProfileConfiguration, ReadyProfile,
 };
+pub use diff::{Change, diff};
 pub use document::TieBreak;
 pub use duration::Duration;
 pub use effective::{Effective, EffectivePlugin, TableRow};

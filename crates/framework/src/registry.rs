@@ -173,6 +173,7 @@ type Build = dyn Fn(&Args<'_>) -> Result<Plugin, Problems> + Send + Sync;
 pub struct Registration {
     name: &'static str,
     points: Vec<Point>,
+    default_args: Option<&'static str>,
     build: Box<Build>,
 }
 
@@ -190,6 +191,20 @@ impl Registration {
     /// Makes the plugin.
     pub fn build(&self, args: &Args<'_>) -> Result<Plugin, Problems> {
         (self.build)(args)
+    }
+
+    /// The arguments that hold when none are given, as JSON; `None` if the plugin takes none or keeps them to itself.
+    pub fn default_args(&self) -> Option<&'static str> {
+        self.default_args
+    }
+
+    /// What the arguments must look like; `None` if the plugin takes none.
+    pub fn args_shape(&self) -> Option<Shape> {
+        let shape = RefCell::new(None);
+        let asking = Args { shape: Some(&shape), ..Args::none() };
+        // What is asked for is noted before anything can be wrong.
+        drop(self.build(&asking));
+        shape.into_inner()
     }
 }
 
@@ -214,6 +229,7 @@ pub fn define<T: Send + Sync + 'static>(
     Definition {
         name,
         points: Vec::new(),
+        default_args: None,
         new: Box::new(new),
         attach: Vec::new(),
     }
@@ -223,6 +239,7 @@ pub fn define<T: Send + Sync + 'static>(
 pub struct Definition<T> {
     name: &'static str,
     points: Vec<Point>,
+    default_args: Option<&'static str>,
     new: Box<dyn Fn(&Args<'_>) -> Result<T, Problems> + Send + Sync>,
     attach: Vec<fn(&Arc<T>, &mut Plugin)>,
 }
@@ -260,6 +277,13 @@ impl<T: Send + Sync + 'static> Definition<T> {
         post_bind: PostBind;
     }
 
+    /// Tells, as JSON, the arguments that hold when none are given.
+    #[must_use]
+    pub fn default_args(mut self, json: &'static str) -> Self {
+        self.default_args = Some(json);
+        self
+    }
+
     /// The type serves [`NormalizeScore`], which comes with its Score.
     #[must_use]
     pub fn normalize(mut self) -> Self
@@ -286,12 +310,14 @@ impl<T: Send + Sync + 'static> From<Definition<T>> for Registration {
         let Definition {
             name,
             points,
+            default_args,
             new,
             attach,
         } = definition;
         Self {
             name,
             points,
+            default_args,
             build: Box::new(move |args| {
                 let instance = Arc::new(new(args)?);
                 let mut plugin = Plugin::default();

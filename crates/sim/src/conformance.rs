@@ -138,13 +138,17 @@ fn objects(source: &Source, root: &Value, field: &str) -> Result<Vec<Object>, Pr
 }
 
 /// Collects the differences about one pod.
-struct Comparison<'a> {
+pub(crate) struct Comparison<'a> {
     pod: &'a str,
     differences: &'a mut Vec<Difference>,
 }
 
-impl Comparison<'_> {
-    fn equal<T: PartialEq + std::fmt::Debug>(&mut self, node: Option<&str>, what: &str, expected: &T, got: &T) {
+impl<'a> Comparison<'a> {
+    pub(crate) fn new(pod: &'a str, differences: &'a mut Vec<Difference>) -> Self {
+        Self { pod, differences }
+    }
+
+    pub(crate) fn equal<T: PartialEq + std::fmt::Debug>(&mut self, node: Option<&str>, what: &str, expected: &T, got: &T) {
         if expected != got {
             self.differences.push(Difference {
                 pod: self.pod.to_owned(),
@@ -158,10 +162,7 @@ impl Comparison<'_> {
 }
 
 fn compare(expected: &Report, got: &Report, theme: &str, differences: &mut Vec<Difference>) {
-    let mut about = Comparison {
-        pod: &expected.pod,
-        differences,
-    };
+    let mut about = Comparison::new(&expected.pod, differences);
     about.equal(None, "pod", &expected.pod, &got.pod);
     about.equal(None, "result", &expected.result, &got.result);
     about.equal(None, "preFilter", &expected.pre_filter, &got.pre_filter);

@@ -37,11 +37,7 @@ const ALL: [Migration; 7] = [GCE, AWS, AZURE_DISK, CINDER, PORTWORX, AZURE_FILE,
 
 impl Migration {
     const fn new(plugin: &'static str, driver: &'static str, handed_over: bool) -> Self {
-        Self {
-            plugin,
-            driver,
-            handed_over,
-        }
+        Self { plugin, driver, handed_over }
     }
 
     fn of(disk: &Disk) -> Option<Self> {
@@ -98,10 +94,7 @@ impl Disk {
             Self::Portworx(disk) => disk.volume_id.clone(),
             Self::AzureFile(_) | Self::Vsphere(_) | Self::Rbd(_) | Self::Iscsi(_) => return Ok(None),
         };
-        Ok(self.csi_driver().map(|driver| CsiVolume {
-            driver: driver.into(),
-            volume_handle: Some(handle),
-        }))
+        Ok(self.csi_driver().map(|driver| CsiVolume { driver: driver.into(), volume_handle: Some(handle) }))
     }
 }
 
@@ -123,9 +116,7 @@ fn gce_region(zones: &[&str]) -> Result<String, String> {
     let mut regions = BTreeSet::new();
     for zone in zones {
         let [locale, region, _] = zone.split('-').collect::<Vec<_>>()[..] else {
-            return Err(format!(
-                "zone in unexpected format, expected: {{locale}}-{{region}}-{{zone}}, got: {zone}"
-            ));
+            return Err(format!("zone in unexpected format, expected: {{locale}}-{{region}}-{{zone}}, got: {zone}"));
         };
         regions.insert(format!("{locale}-{region}"));
     }
@@ -236,9 +227,7 @@ fn renamed(affinity: &NodeSelector, from: &str, to: &str) -> NodeSelector {
         let expressions = term.match_expressions.iter().map(renamed).collect();
         NodeSelectorTerm::new(expressions, term.match_fields.clone())
     });
-    NodeSelector {
-        node_selector_terms: terms.collect(),
-    }
+    NodeSelector { node_selector_terms: terms.collect() }
 }
 
 /// The same selector, with every term narrowed to some zones; a selector of its own, if there was none.
@@ -256,9 +245,7 @@ fn narrowed(affinity: Option<NodeSelector>, key: &str, zones: &str) -> Option<No
         expressions.push(Requirement::is_in(key, zones.iter().copied()));
         NodeSelectorTerm::new(expressions, term.match_fields)
     });
-    Some(NodeSelector {
-        node_selector_terms: terms.collect(),
-    })
+    Some(NodeSelector { node_selector_terms: terms.collect() })
 }
 
 #[cfg(test)]

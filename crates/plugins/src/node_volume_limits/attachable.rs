@@ -59,9 +59,9 @@ pub(super) fn attachable_volumes(
 
 /// A disk that the pod itself names.
 fn inline(disk: &Disk, volume: &str) -> Result<Option<Attachable>, Status> {
-    let csi = disk.csi_volume().map_err(|error| {
-        Status::error(format!("converting volume({volume}) from inline to csi: {error}"))
-    })?;
+    let csi = disk
+        .csi_volume()
+        .map_err(|error| Status::error(format!("converting volume({volume}) from inline to csi: {error}")))?;
     Ok(csi.map(|csi| Attachable {
         driver: csi.driver,
         identity: Identity::Handle(csi.volume_handle.unwrap_or_default()),
@@ -89,10 +89,7 @@ fn find_claim<'a>(
         };
     };
     if must_own && claim.controller_uid.as_ref() != Some(&pod.uid) {
-        return Err(Status::error(format!(
-            "PVC {key} was not created for pod {} (pod is not owner)",
-            pod.key()
-        )));
+        return Err(Status::error(format!("PVC {key} was not created for pod {} (pod is not owner)", pod.key())));
     }
     Ok(Some(claim))
 }
@@ -107,10 +104,7 @@ fn claimed(cluster: &Cluster, claim: &PersistentVolumeClaim, on_csi_node: bool) 
     }
     let csi = volume.csi_volume().ok()??;
     let handle = csi.volume_handle.filter(|handle| !handle.is_empty())?;
-    (!csi.driver.is_empty()).then_some(Attachable {
-        driver: csi.driver,
-        identity: Identity::Handle(handle),
-    })
+    (!csi.driver.is_empty()).then_some(Attachable { driver: csi.driver, identity: Identity::Handle(handle) })
 }
 
 fn to_be_made(cluster: &Cluster, claim: &PersistentVolumeClaim, on_csi_node: bool) -> Option<Attachable> {
@@ -119,10 +113,7 @@ fn to_be_made(cluster: &Cluster, claim: &PersistentVolumeClaim, on_csi_node: boo
         Some(migrated) => migrated.filter(|_| on_csi_node)?.into(),
         None => class.provisioner.clone(),
     };
-    (!driver.is_empty()).then_some(Attachable {
-        driver,
-        identity: Identity::Claim(claim.key()),
-    })
+    (!driver.is_empty()).then_some(Attachable { driver, identity: Identity::Claim(claim.key()) })
 }
 
 /// What VolumeAttachments say is attached, by node.
@@ -139,8 +130,6 @@ pub(super) fn attached_by_node(cluster: &Cluster) -> HashMap<Name, HashSet<Attac
 fn attached(cluster: &Cluster, attachment: &VolumeAttachment) -> Option<Attachable> {
     let volume = cluster.volume(attachment.volume.as_ref()?)?;
     let handle = volume.csi.as_ref()?.volume_handle.clone().unwrap_or_default();
-    (!attachment.attacher.is_empty()).then_some(Attachable {
-        driver: attachment.attacher.clone(),
-        identity: Identity::Handle(handle),
-    })
+    (!attachment.attacher.is_empty())
+        .then_some(Attachable { driver: attachment.attacher.clone(), identity: Identity::Handle(handle) })
 }

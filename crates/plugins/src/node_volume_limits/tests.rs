@@ -9,9 +9,8 @@ const DRIVER: &str = "csi.example.com";
 const EBS: &str = "ebs.csi.aws.com";
 
 fn csi_node(drivers: &[(&str, Option<i32>)]) -> Builder {
-    let drivers: Vec<Value> = (drivers.iter())
-        .map(|(name, limit)| json!({"name": name, "allocatable": {"count": limit}}))
-        .collect();
+    let drivers: Vec<Value> =
+        (drivers.iter()).map(|(name, limit)| json!({"name": name, "allocatable": {"count": limit}})).collect();
     object(json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "CSINode",
         "metadata": {"name": "n"}, "spec": {"drivers": drivers},
@@ -71,8 +70,9 @@ fn said(pod: &Builder, others: impl IntoIterator<Item = Builder>) -> String {
 #[test]
 fn limits_by_driver() {
     let limited = |limit| csi_node(&[(DRIVER, Some(limit))]);
+    type Case<'a> = (&'a str, &'a [&'a str], &'a [&'a str], Builder, bool);
     // (name, the pod's claims, the claims of a pod on the node, the node's limits, refused)
-    let cases: &[(&str, &[&str], &[&str], Builder, bool)] = &[
+    let cases: &[Case<'_>] = &[
         ("0 + 2 = 2", &["a", "b"], &[], limited(2), false),
         ("1 + 2 > 2", &["a", "b"], &["c"], limited(2), true),
         ("1 + 1 = 2: a volume in common counts once", &["a", "b"], &["a"], limited(2), false),
@@ -122,7 +122,8 @@ fn attachments_that_no_pod_uses() {
 #[test]
 fn volumes_yet_to_be_made() {
     let unbound = |name, class: &str| claim(name, json!({"storageClassName": class}));
-    let classes = || [class("csi", DRIVER), class("ebs", "kubernetes.io/aws-ebs"), class("vm", "kubernetes.io/vsphere-volume")];
+    let classes =
+        || [class("csi", DRIVER), class("ebs", "kubernetes.io/aws-ebs"), class("vm", "kubernetes.io/vsphere-volume")];
     let limits = || csi_node(&[(DRIVER, Some(1)), (EBS, Some(1)), ("csi.vsphere.vmware.com", Some(0))]);
     let said = |wanted: &[&str]| {
         let volumes = [unbound("c1", "csi"), unbound("c2", "csi"), unbound("e1", "ebs"), unbound("e2", "ebs")];
@@ -200,9 +201,8 @@ fn missing_claims() {
 
 #[test]
 fn skips_what_is_never_attached() {
-    let skips = |pod: Builder| {
-        matches!(NodeVolumeLimits.pre_filter(&cluster([]), &pod.pod()), Ok(PreFilterOutcome::Skip))
-    };
+    let skips =
+        |pod: Builder| matches!(NodeVolumeLimits.pre_filter(&cluster([]), &pod.pod()), Ok(PreFilterOutcome::Skip));
     assert!(skips(pod("p")));
     assert!(skips(disk("p", json!({"emptyDir": {}}))));
     assert!(skips(disk("p", json!({"csi": {"driver": DRIVER}}))));

@@ -34,10 +34,7 @@ impl BoundVolume {
     pub(super) fn of(cluster: &Cluster, claim: &PersistentVolumeClaim) -> Self {
         match cluster.volume(&claim.volume) {
             None => Self::Missing,
-            Some(volume) => Self::At(Places {
-                affinity: volume.node_affinity.clone(),
-                migrated: migrated(volume),
-            }),
+            Some(volume) => Self::At(Places { affinity: volume.node_affinity.clone(), migrated: migrated(volume) }),
         }
     }
 
@@ -60,10 +57,7 @@ impl BoundVolume {
 }
 
 fn migrated(volume: &PersistentVolume) -> Option<Migrated> {
-    Some(Migrated {
-        plugin: volume.migrated_plugin()?,
-        affinity: volume.migrated_node_affinity(),
-    })
+    Some(Migrated { plugin: volume.migrated_plugin()?, affinity: volume.migrated_node_affinity() })
 }
 
 impl Places {

@@ -61,10 +61,7 @@ impl PodClaims {
         }
         let mut delayed: Vec<_> = delayed.into_iter().map(|claim| DelayedClaim::of(cluster, claim)).collect();
         delayed.sort_by_key(DelayedClaim::turn);
-        Ok(Self {
-            bound: bound.into(),
-            delayed: delayed.into(),
-        })
+        Ok(Self { bound: bound.into(), delayed: delayed.into() })
     }
 
     /// Whether a node can reach the bound volumes, and what could be bound or made for the other claims.

@@ -100,14 +100,9 @@ fn candidates(cluster: &Cluster, claim: &PersistentVolumeClaim) -> (Vec<Candidat
     let (prebound, others): (Vec<_>, Vec<_>) = fitting.partition(|volume| volume.claim.is_some());
     let mut available: Vec<_> = others.into_iter().filter(|volume| is_available(volume, claim)).collect();
     available.sort_by_key(|volume| volume.capacity);
-    let candidate = |volume: &PersistentVolume| Candidate {
-        name: volume.name.clone(),
-        affinity: volume.node_affinity.clone(),
-    };
-    (
-        prebound.into_iter().map(candidate).collect(),
-        available.into_iter().map(candidate).collect(),
-    )
+    let candidate =
+        |volume: &PersistentVolume| Candidate { name: volume.name.clone(), affinity: volume.node_affinity.clone() };
+    (prebound.into_iter().map(candidate).collect(), available.into_iter().map(candidate).collect())
 }
 
 /// What even a volume that is meant for the claim must meet.

@@ -232,12 +232,7 @@ fn volumes_that_would_do() {
         ("without the wanted access mode", one().set("/spec/accessModes/-", "ReadWriteMany"), volume(), false),
         ("with more access modes than wanted", one(), volume().set("/spec/accessModes/-", "ReadWriteMany"), true),
         ("a block device for files", one(), volume().set("/spec/volumeMode", "Block"), false),
-        (
-            "a block device",
-            one().set("/spec/volumeMode", "Block"),
-            volume().set("/spec/volumeMode", "Block"),
-            true,
-        ),
+        ("a block device", one().set("/spec/volumeMode", "Block"), volume().set("/spec/volumeMode", "Block"), true),
         ("selected", fast(), volume().label("disk", "ssd"), true),
         ("not selected", fast(), volume(), false),
         ("of another attributes class", one().set("/spec/volumeAttributesClassName", "gold"), volume(), false),
@@ -252,7 +247,12 @@ fn volumes_that_would_do() {
             volume().set("/spec/claimRef", meant_for("c", "")).set("/status/phase", "Pending"),
             true,
         ),
-        ("meant for this claim, but too small", claim("c", "2Gi"), volume().set("/spec/claimRef", meant_for("c", "c")), false),
+        (
+            "meant for this claim, but too small",
+            claim("c", "2Gi"),
+            volume().set("/spec/claimRef", meant_for("c", "c")),
+            false,
+        ),
     ];
     for (name, claim, volume, found) in cases {
         let verdicts = said(&claims(&["c"]), [local(), claim, volume]);
@@ -286,9 +286,8 @@ fn each_claim_gets_the_smallest_fit() {
 fn provisioning() {
     let wanted = || claim("c", "1Gi");
     let class = || class("local", "csi.example.com");
-    let at = |hostname: &str| {
-        json!([{"matchLabelExpressions": [{"key": "kubernetes.io/hostname", "values": [hostname]}]}])
-    };
+    let at =
+        |hostname: &str| json!([{"matchLabelExpressions": [{"key": "kubernetes.io/hostname", "values": [hostname]}]}]);
     let said = |class: Builder, claim: Builder| said(&claims(&["c"]), [class, claim]);
     assert_eq!(said(class(), wanted()), ["ok", "ok"]);
     assert_eq!(said(local(), wanted()), [NOTHING_TO_BIND, NOTHING_TO_BIND]);
@@ -354,7 +353,8 @@ fn several_reasons() {
     let objects = || [local(), claim("c", "1Gi"), bound("d", "v")];
     let pod = claims(&["c", "d"]);
     let both = |first, second| format!("{first}, {second}");
-    let out_of_reach = objects().into_iter().chain([volume_on("v", "1Gi", "b")]);
+    let taken = volume_on("v", "1Gi", "b").set("/status/phase", "Bound");
+    let out_of_reach = objects().into_iter().chain([taken]);
     assert_eq!(said(&pod, out_of_reach), [both(OUT_OF_REACH, NOTHING_TO_BIND), NOTHING_TO_BIND.to_owned()]);
     assert_eq!(said(&pod, objects()), [both(NOTHING_TO_BIND, NO_VOLUME), both(NOTHING_TO_BIND, NO_VOLUME)]);
 }

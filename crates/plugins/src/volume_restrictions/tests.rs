@@ -24,9 +24,7 @@ fn disks_on_one_node() {
     let gce = |name: &str, read_only: bool| json!({"gcePersistentDisk": {"pdName": name, "readOnly": read_only}});
     let aws = |id: &str| json!({"awsElasticBlockStore": {"volumeID": id, "readOnly": true}});
     let iscsi = |iqn: &str, read_only: bool| json!({"iscsi": {"iqn": iqn, "readOnly": read_only}});
-    let rbd = |monitors: &[&str], pool: &str, read_only: bool| {
-        json!({"rbd": {"monitors": monitors, "pool": pool, "image": "i", "readOnly": read_only}})
-    };
+    let rbd = |monitors: &[&str], pool: &str, read_only: bool| json!({"rbd": {"monitors": monitors, "pool": pool, "image": "i", "readOnly": read_only}});
     // (name, the pod's disk, the disk of the pod on the node, refused)
     let cases = [
         ("the same Google disk", gce("d", false), gce("d", false), true),
@@ -42,7 +40,12 @@ fn disks_on_one_node() {
         ("another Ceph pool", rbd(&["a"], "p", false), rbd(&["a"], "q", false), false),
         ("a Ceph image to read", rbd(&["a"], "p", true), rbd(&["a"], "p", true), false),
         ("disks of two kinds", gce("d", false), aws("d"), false),
-        ("a disk that anybody may share", json!({"cinder": {"volumeID": "d"}}), json!({"cinder": {"volumeID": "d"}}), false),
+        (
+            "a disk that anybody may share",
+            json!({"cinder": {"volumeID": "d"}}),
+            json!({"cinder": {"volumeID": "d"}}),
+            false,
+        ),
     ];
     for (name, wanted, present, refused) in cases {
         let cluster = cluster([node("a"), node("b"), with_disk("present", &present).on("a")]);
@@ -79,11 +82,7 @@ fn a_claim_that_does_not_exist() {
 
 #[test]
 fn evicting_could_help() {
-    let cluster = cluster([
-        node("a"),
-        claim("c", "ReadWriteOncePod"),
-        pod("u").claim("c").on("a"),
-    ]);
+    let cluster = cluster([node("a"), claim("c", "ReadWriteOncePod"), pod("u").claim("c").on("a")]);
     let pod = pod("p").claim("c").pod();
     let Ok(PreFilterOutcome::Go { prepared, .. }) = VolumeRestrictions.pre_filter(&cluster, &pod) else {
         panic!("the claim is in use");

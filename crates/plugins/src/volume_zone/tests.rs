@@ -30,8 +30,9 @@ fn class(name: &str, mode: Value) -> Builder {
 
 #[test]
 fn labels_of_volumes_and_nodes() {
+    type Case<'a> = (&'a str, Value, &'a [(&'a str, &'a str)], bool);
     // (name, the volume's labels, the node's labels, refused)
-    let cases: &[(&str, Value, &[(&str, &str)], bool)] = &[
+    let cases: &[Case<'_>] = &[
         ("the volume names no place", json!({"color": "red"}), &[(ZONE, "a")], false),
         ("the node names no place", json!({ZONE: "a"}), &[("color", "red")], false),
         ("the same zone", json!({ZONE: "a"}), &[(ZONE, "a")], false),
