@@ -68,7 +68,9 @@ impl<'de> Deserialize<'de> for Base64 {
         let text = String::deserialize(deserializer)?;
         match decode(&text) {
             Some(_) => Ok(Self(text)),
-            None => Err(D::Error::custom("this is not base64\nhint: encode the PEM text with: base64 -w0 FILE")),
+            None => {
+                Err(D::Error::custom("this is not base64\nhint: encode the PEM text with: base64 -w0 FILE"))
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use supercargo_framework::{
     profile::{Choice, Profile, ProfileSpec},
-    registry::{Args, Plugin, Point, Registry},
+    registry::{Args, Plugin, Point, Registration, Registry},
 };
 use supercargo_manifest::{Problem, Problems, Source, Value};
 use supercargo_model::Name;
@@ -16,7 +16,8 @@ use crate::{Duration, Extender, TieBreak};
 pub struct Configuration {
     /// How many things may be done at once; at least 1.
     pub parallelism: u32,
-    /// The part of the feasible nodes that is looked for, 0..=100; 0: by the size of the cluster. A profile may say otherwise.
+    /// The part of the feasible nodes that is looked for, 0..=100; 0: by the size of the cluster. A profile
+    /// may say otherwise.
     pub percentage_of_nodes_to_score: u32,
     /// At least so many feasible nodes are looked for, whatever the percentage.
     pub min_feasible_nodes_to_find: u32,
@@ -119,7 +120,8 @@ impl Configuration {
     ///
     /// # Errors
     ///
-    /// What the plugins say about their arguments. There are none for a configuration that was loaded with the same registry.
+    /// What the plugins say about their arguments. There are none for a configuration that was loaded with
+    /// the same registry.
     pub fn profiles(&self, registry: &Registry) -> Result<Vec<ReadyProfile>, Problems> {
         let mut ready = Vec::new();
         let mut problems = Problems::default();
@@ -171,15 +173,10 @@ impl ProfileConfiguration {
     }
 
     /// Makes one plugin with the arguments that it was given.
-    pub(crate) fn build(&self, registry: &Registry, name: &Name) -> Result<Plugin, Problems> {
-        let Some(registration) = registry.get(name) else {
-            return Err(Problem::error(format!("there is no plugin {name}")).into());
-        };
+    fn build(&self, registry: &Registry, name: &Name) -> Result<Plugin, Problems> {
         match self.arguments.iter().find(|arguments| arguments.plugin == *name) {
-            Some(Arguments { source, value, path, .. }) => {
-                registration.build(&Args::new(source, value, path.as_str()))
-            }
-            None => registration.build(&Args::none()),
+            Some(arguments) => arguments.build(registry),
+            None => find(registry, name)?.build(&Args::none()),
         }
     }
 
@@ -187,4 +184,15 @@ impl ProfileConfiguration {
     pub fn at(&self, point: Point) -> &[Choice] {
         self.points.get(&point).map_or(&[], Vec::as_slice)
     }
+}
+
+impl Arguments {
+    /// Makes their plugin.
+    pub(crate) fn build(&self, registry: &Registry) -> Result<Plugin, Problems> {
+        find(registry, &self.plugin)?.build(&Args::new(&self.source, &self.value, self.path.as_str()))
+    }
+}
+
+fn find<'r>(registry: &'r Registry, name: &str) -> Result<&'r Registration, Problems> {
+    registry.get(name).ok_or_else(|| Problem::error(format!("there is no plugin {name}")).into())
 }

@@ -46,20 +46,24 @@ fn compare(path: &str, before: &Value, after: &Value, changes: &mut Vec<Change>)
                 side_by_side(&path, before.get(&entry.key), after.get(&entry.key), changes);
             }
         }
-        (Kind::List(old), Kind::List(new)) if named(old) && named(new) => compare_named(path, old, new, changes),
+        (Kind::List(old), Kind::List(new)) if named(old) && named(new) => {
+            compare_named(path, old, new, changes)
+        }
         _ if same(before, after) => {}
-        _ => changes.push(Change { path: path.to_owned(), before: Some(shown(before)), after: Some(shown(after)) }),
+        _ => changes.push(Change {
+            path: path.to_owned(),
+            before: Some(short(before)),
+            after: Some(short(after)),
+        }),
     }
 }
 
 fn side_by_side(path: &str, before: Option<&Value>, after: Option<&Value>, changes: &mut Vec<Change>) {
     match (before, after) {
         (Some(before), Some(after)) => compare(path, before, after, changes),
-        (before, after) => changes.push(Change {
-            path: path.to_owned(),
-            before: before.map(shown),
-            after: after.map(shown),
-        }),
+        (before, after) => {
+            changes.push(Change { path: path.to_owned(), before: before.map(short), after: after.map(short) })
+        }
     }
 }
 
@@ -102,6 +106,16 @@ fn shown(value: &Value) -> String {
     let mut text = String::new();
     yaml::inline(&mut text, value);
     text
+}
+
+/// A value in one line that can be read at a glance.
+fn short(value: &Value) -> String {
+    const MAX_SHOWN_CHARS: usize = 100;
+    let text = shown(value);
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
+        Some((end, _)) => format!("{} …", &text[..end]),
+        None => text,
+    }
 }
 
 /// Lists of plugins are what the points of a profile are, so their path is the point's.

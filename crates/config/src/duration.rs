@@ -33,6 +33,11 @@ impl Duration {
         Self { nanos: seconds.saturating_mul(NANOS_PER_SECOND) }
     }
 
+    /// So many nanoseconds.
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self { nanos }
+    }
+
     /// Its length in nanoseconds.
     pub const fn as_nanos(self) -> i64 {
         self.nanos
@@ -134,7 +139,8 @@ impl<'de> Deserialize<'de> for Duration {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text).ok_or_else(|| {
             D::Error::custom(format_args!(
-                "{text:?} is not a span of time\nhint: write a number with a unit, such as 15s, 1m30s or 100ms"
+                "{text:?} is not a span of time\n\
+                 hint: write a number with a unit, such as 15s, 1m30s or 100ms"
             ))
         })
     }

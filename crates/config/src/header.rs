@@ -39,7 +39,9 @@ pub(crate) fn read(source: &Source, root: &Value, problems: &mut Problems) -> Op
     let text = Text { source, root };
     if root.kind_name() != "a map" {
         let message = format!("expected a {KIND}, found {}", root.kind_name());
-        problems.push(text.error("", message).hint(format!("begin with apiVersion: {API_VERSION} and kind: {KIND}")));
+        problems.push(
+            text.error("", message).hint(format!("begin with apiVersion: {API_VERSION} and kind: {KIND}")),
+        );
         return None;
     }
     let kind_is_right = match field(text, "kind", KIND) {
@@ -75,7 +77,9 @@ fn field<'v>(text: Text<'v>, name: &str, usual: &str) -> Result<&'v str, Problem
             Some("") | None => Err(text.error(name, format!("expected {usual}"))),
             Some(found) => Ok(found),
         },
-        _ => Err(text.error(name, format!("the field {name} is missing")).hint(format!("add {name}: {usual}"))),
+        _ => {
+            Err(text.error(name, format!("the field {name} is missing")).hint(format!("add {name}: {usual}")))
+        }
     }
 }
 

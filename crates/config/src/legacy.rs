@@ -12,14 +12,14 @@ use crate::{
 pub(crate) struct Upgraded {
     pub(crate) root: Value,
     /// Where the beginning of a path in v1 stands in the older form.
-    renamed: Vec<(&'static str, &'static str)>,
+    renamed: Vec<(String, &'static str)>,
 }
 
 impl Upgraded {
     /// Makes a path of v1 the one that was written.
     pub(crate) fn rename(&self, path: &mut String) {
         for (new, old) in &self.renamed {
-            if let Some(rest) = path.strip_prefix(new) {
+            if let Some(rest) = path.strip_prefix(&**new) {
                 *path = format!("{old}{rest}");
                 return;
             }
@@ -36,7 +36,8 @@ pub(crate) fn upgrade(source: &Source, root: &Value, version: Version, problems:
         return upgraded;
     }
     let message = format!("{} is deprecated: it is read as v1, with the defaults of v1", version.name());
-    let hint = format!("write {API_VERSION}, and look at the differences with: supercargo config diff OLD NEW");
+    let hint =
+        format!("write {API_VERSION}, and look at the differences with: supercargo config diff OLD NEW");
     problems.push(text.warning("apiVersion", message).hint(hint));
     if version == Version::V1Alpha1 {
         one_profile(&mut upgraded, text, problems);
@@ -51,11 +52,14 @@ pub(crate) fn upgrade(source: &Source, root: &Value, version: Version, problems:
         ];
         for (field, plugin, argument) in arguments {
             if let Some(value) = tree::take(&mut upgraded.root, field) {
-                set_argument(&mut upgraded.root, plugin, argument, &value);
+                let paths = set_argument(&mut upgraded.root, plugin, argument, &value);
+                // These are more exact than what is renamed already.
+                upgraded.renamed.splice(0..0, paths.into_iter().map(|path| (path, field)));
             }
         }
         let profiles = text.root.get("profiles").map_or(0, |profiles| profiles.items().len());
-        let paths = (0..profiles).map(|index| format!("profiles[{index}].plugins")).chain(["plugins".to_owned()]);
+        let paths =
+            (0..profiles).map(|index| format!("profiles[{index}].plugins")).chain(["plugins".to_owned()]);
         paths.for_each(|path| unreserve(&path, text, &mut upgraded, problems));
     }
     upgraded
@@ -65,8 +69,11 @@ pub(crate) fn upgrade(source: &Source, root: &Value, version: Version, problems:
 fn warn_of_addresses(text: Text<'_>, problems: &mut Problems) {
     for field in ["healthzBindAddress", "metricsBindAddress"] {
         if text.find(field).is_some_and(|value| !value.is_null()) {
-            let message = "this field is ours in v1: kube-scheduler has it up to v1beta2 only, and refuses it in v1";
-            problems.push(text.warning(field, message).hint("remove it before you give the file to kube-scheduler"));
+            let message =
+                "this field is ours in v1: kube-scheduler has it up to v1beta2 only, and refuses it in v1";
+            problems.push(
+                text.warning(field, message).hint("remove it before you give the file to kube-scheduler"),
+            );
         }
     }
 }
@@ -77,9 +84,11 @@ fn one_profile(upgraded: &mut Upgraded, text: Text<'_>, problems: &mut Problems)
         let message = "in v1alpha1 postFilter was what preScore is now, and in v1 it is something else";
         let hint = "move the plugins to preScore and remove postFilter, or write v1 if you mean preemption";
         problems.push(text.error("plugins.postFilter", message).hint(hint));
+        crate::place::remove(&mut upgraded.root, "plugins.postFilter");
     }
     if let Some(profiles) = text.find("profiles").filter(|profiles| !profiles.is_null()) {
-        let problem = Problem::error("v1alpha1 has no profiles").at(text.source, profiles.at).path("profiles");
+        let problem =
+            Problem::error("v1alpha1 has no profiles").at(text.source, profiles.at).path("profiles");
         problems.push(problem.hint(format!("write {API_VERSION}")));
         return;
     }
@@ -91,7 +100,7 @@ fn one_profile(upgraded: &mut Upgraded, text: Text<'_>, problems: &mut Problems)
         }
     }
     tree::set(&mut upgraded.root, "profiles", at.list([profile]));
-    upgraded.renamed.push(("profiles[0].", ""));
+    upgraded.renamed.push(("profiles[0].".to_owned(), ""));
 }
 
 /// Which algorithm is meant: a provider by name, or a policy in another place.
@@ -109,7 +118,8 @@ fn algorithm_source(upgraded: &mut Upgraded, text: Text<'_>, problems: &mut Prob
         Some((_, Some("DefaultProvider"))) | None => {}
         Some((provider, Some("ClusterAutoscalerProvider"))) => {
             let at = At(provider.at);
-            let resources = ["cpu", "memory"].map(|name| at.map([("name", at.text(name)), ("weight", at.number(1))]));
+            let resources =
+                ["cpu", "memory"].map(|name| at.map([("name", at.text(name)), ("weight", at.number(1))]));
             let strategy = at.map([("type", at.text("MostAllocated")), ("resources", at.list(resources))]);
             set_argument(&mut upgraded.root, "NodeResourcesFit", "scoringStrategy", &strategy);
         }
@@ -123,7 +133,10 @@ fn algorithm_source(upgraded: &mut Upgraded, text: Text<'_>, problems: &mut Prob
 
 /// The lock had other names.
 fn lock_object(upgraded: &mut Upgraded) {
-    let Some(election) = tree::entry(&mut upgraded.root, "leaderElection", Kind::Map(Vec::new())) else {
+    if upgraded.root.get("leaderElection").is_none() {
+        return;
+    }
+    let Some(election) = tree::entry(&mut upgraded.root, "leaderElection", Kind::Null) else {
         return;
     };
     for (old, new) in [("lockObjectName", "resourceName"), ("lockObjectNamespace", "resourceNamespace")] {
@@ -142,43 +155,51 @@ fn preemption(root: &mut Value) {
         return;
     }
     let at = At(disable.at);
-    for_each_profile(root, at, |profile| {
+    for_each_profile(root, at, |_, profile| {
         let plugins = tree::entry(profile, "plugins", Kind::Map(Vec::new()));
-        if let Some(set) = plugins.and_then(|plugins| tree::entry(plugins, "postFilter", Kind::Map(Vec::new()))) {
+        if let Some(set) =
+            plugins.and_then(|plugins| tree::entry(plugins, "postFilter", Kind::Map(Vec::new())))
+        {
             tree::append(set, "disabled", at.map([("name", at.text("DefaultPreemption"))]));
         }
     });
 }
 
-/// Sets an argument of a plugin in all profiles, unless a profile sets it itself.
-fn set_argument(root: &mut Value, plugin: &str, argument: &str, value: &Value) {
+/// Sets an argument of a plugin in all profiles, unless a profile sets it itself; the paths where it is set.
+fn set_argument(root: &mut Value, plugin: &str, argument: &str, value: &Value) -> Vec<String> {
     let at = At(value.at);
-    for_each_profile(root, at, |profile| {
-        let Some(Value { kind: Kind::List(configs), .. }) = tree::entry(profile, "pluginConfig", Kind::List(Vec::new()))
+    let mut paths = Vec::new();
+    for_each_profile(root, at, |index, profile| {
+        let Some(Value { kind: Kind::List(configs), .. }) =
+            tree::entry(profile, "pluginConfig", Kind::List(Vec::new()))
         else {
             return;
         };
         let names_it = |config: &Value| config.get("name").and_then(Value::as_str) == Some(plugin);
-        if !configs.iter().any(names_it) {
+        let place = configs.iter().position(names_it).unwrap_or_else(|| {
             configs.push(at.map([("name", at.text(plugin)), ("args", at.map([]))]));
-        }
-        let config = configs.iter_mut().find(|config| names_it(config));
-        if let Some(args) = config.and_then(|config| tree::entry(config, "args", Kind::Map(Vec::new())))
+            configs.len() - 1
+        });
+        if let Some(args) = tree::entry(&mut configs[place], "args", Kind::Map(Vec::new()))
             && args.get(argument).is_none()
         {
             tree::set(args, argument, value.clone());
+            paths.push(format!("profiles[{index}].pluginConfig[{place}].args.{argument}"));
         }
     });
+    paths
 }
 
-fn for_each_profile(root: &mut Value, at: At, mut change: impl FnMut(&mut Value)) {
-    let Some(Value { kind: Kind::List(profiles), .. }) = tree::entry(root, "profiles", Kind::List(Vec::new())) else {
+fn for_each_profile(root: &mut Value, at: At, mut change: impl FnMut(usize, &mut Value)) {
+    let Some(Value { kind: Kind::List(profiles), .. }) =
+        tree::entry(root, "profiles", Kind::List(Vec::new()))
+    else {
         return;
     };
     if profiles.is_empty() {
         profiles.push(at.map([]));
     }
-    profiles.iter_mut().for_each(&mut change);
+    profiles.iter_mut().enumerate().for_each(|(index, profile)| change(index, profile));
 }
 
 /// Reserve and unreserve are one point now.

@@ -36,7 +36,9 @@ pub fn load(source: &Source, registry: &Registry) -> Result<Loaded, Problems> {
     let mut problems = Problems::default();
     if let Some(second) = documents.get(1) {
         let message = "only the first document of a text is read, and this is the second";
-        problems.push(Problem::warning(message).at(source, second.at).hint("put it in a file of its own, or remove it"));
+        problems.push(
+            Problem::warning(message).at(source, second.at).hint("put it in a file of its own, or remove it"),
+        );
     }
     let Some(version) = header::read(source, root, &mut problems) else {
         return Err(in_order(problems));
@@ -49,7 +51,9 @@ pub fn load(source: &Source, registry: &Registry) -> Result<Loaded, Problems> {
     let problems = in_order(problems);
     match resolved {
         Some(mut resolved) if !problems.has_errors() => {
-            for arguments in resolved.configuration.profiles.iter_mut().flat_map(|profile| &mut profile.arguments) {
+            for arguments in
+                resolved.configuration.profiles.iter_mut().flat_map(|profile| &mut profile.arguments)
+            {
                 upgraded.rename(&mut arguments.path);
             }
             Ok(Loaded { configuration: resolved.configuration, warnings: problems })
@@ -78,20 +82,14 @@ fn read(source: &Source, root: &Value, registry: &Registry, problems: &mut Probl
         resolved
     });
     // What follows only from a field that could not be read says nothing about the text.
-    let follows = |problem: &Problem| {
-        wrong.iter().any(|cause| is_within(&problem.path, &cause.path) || is_within(&cause.path, &problem.path))
-    };
+    let follows = |problem: &Problem| wrong.iter().any(|cause| place::related(&cause.path, &problem.path));
     problems.extend(found.into_iter().filter(|problem| !follows(problem)));
     problems.extend(wrong);
     resolved
 }
 
-/// Whether a path is that of a field or of something in it.
-fn is_within(path: &str, field: &str) -> bool {
-    path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || field.is_empty() || rest.starts_with(['.', '[']))
-}
-
-/// The document as far as it can be read: fields of the wrong type count as absent, so that the others can be checked.
+/// The document as far as it can be read: fields of the wrong type count as absent, so that the others can be
+/// checked.
 fn decode(source: &Source, root: &Value) -> (Option<Document>, Problems) {
     let wrong = match manifest::decode(source, root, "", UnknownFields::Deny) {
         Ok(document) => return (Some(document), Problems::default()),

@@ -35,16 +35,15 @@ pub(crate) struct Merged {
     pub(crate) overflow: Option<Entry>,
 }
 
-/// Merges a profile's plugins with the default ones. Entries of plugins that do not exist or do not serve a point must have been
-/// reported by the caller; they are passed over here.
+/// Merges a profile's plugins with the default ones. Entries of plugins that do not exist or do not serve a
+/// point must have been reported by the caller; they are passed over here.
 pub(crate) fn merge(plugins: &PluginsFields, serves: &dyn Fn(&str, Point) -> bool) -> Merged {
     let multi_point = merge_multi_point(&plugins.multi_point);
     let mut merged = Merged::default();
     for point in Point::ALL {
         let set = plugins.at(point);
-        let own: Vec<Entry> = (written(set, point.name()).into_iter())
-            .filter(|entry| serves(&entry.name, point))
-            .collect();
+        let own: Vec<Entry> =
+            (written(set, point.name()).into_iter()).filter(|entry| serves(&entry.name, point)).collect();
         let expanded = expand(&own, &set.disabled_names(), &multi_point, &|name| serves(name, point));
         merged.doubled.extend(expanded.doubled.into_iter().map(|entry| (point, entry)));
         merged.points.insert(point, expanded.enabled);
@@ -77,7 +76,8 @@ fn written(set: &PluginSetFields, point: &str) -> Vec<Entry> {
         .collect()
 }
 
-/// A default plugin that is named again keeps its place and takes what is said of it; others come after the default ones.
+/// A default plugin that is named again keeps its place and takes what is said of it; others come after the
+/// default ones.
 fn merge_multi_point(set: &PluginSetFields) -> Vec<Entry> {
     let mut own: Vec<Option<Entry>> = written(set, "multiPoint").into_iter().map(Some).collect();
     let disabled = set.disabled_names();
@@ -101,8 +101,8 @@ struct Expanded {
     doubled: Vec<Entry>,
 }
 
-/// The plugins at one point: first those that are also in `multiPoint`, in the order of the point; then the other ones of
-/// `multiPoint`; then the other ones of the point.
+/// The plugins at one point: first those that are also in `multiPoint`, in the order of the point; then the
+/// other ones of `multiPoint`; then the other ones of the point.
 fn expand(
     own: &[Entry],
     disabled: &HashSet<&str>,

@@ -26,7 +26,13 @@ struct Seen<'a> {
 }
 
 /// Warns of pitfalls.
-pub(crate) fn warn(document: &Document, resolved: &Resolved, registry: &Registry, text: Text<'_>, problems: &mut Problems) {
+pub(crate) fn warn(
+    document: &Document,
+    resolved: &Resolved,
+    registry: &Registry,
+    text: Text<'_>,
+    problems: &mut Problems,
+) {
     percentages(document, text, problems);
     extenders(document, text, problems);
     let profiles = document.profiles.iter().zip(&resolved.merged).zip(&resolved.configuration.profiles);
@@ -45,8 +51,11 @@ fn percentages(document: &Document, text: Text<'_>, problems: &mut Problems) {
     });
     for (path, percentage) in std::iter::once(own).chain(profiles) {
         if let Some(percentage @ 1..10) = percentage {
-            let message = format!("with {percentage} % of the nodes, most nodes are never scored, and good ones are missed");
-            let hint = "scoring all nodes is fast here: write 100, or 0 to let the size of the cluster decide";
+            let message = format!(
+                "with {percentage} % of the nodes, most nodes are never scored, and good ones are missed"
+            );
+            let hint =
+                "scoring all nodes is fast here: write 100, or 0 to let the size of the cluster decide";
             problems.push(text.warning(path, message).hint(hint));
         }
     }
@@ -57,7 +66,10 @@ fn extenders(document: &Document, text: Text<'_>, problems: &mut Problems) {
         let path = format!("extenders[{index}]");
         if extender.url_prefix.is_empty() {
             let message = "the extender has no address, so that every call to it fails";
-            problems.push(text.warning(format!("{path}.urlPrefix"), message).hint("write where it is, such as http://127.0.0.1:8888/scheduler"));
+            problems.push(
+                text.warning(format!("{path}.urlPrefix"), message)
+                    .hint("write where it is, such as http://127.0.0.1:8888/scheduler"),
+            );
         }
         if extender.is_in_hot_path() && !extender.node_cache_capable {
             let message = "each call sends every node in full, which slows down every pod";

@@ -24,16 +24,22 @@ impl Text<'_> {
         problem.at(self.source, self.location(&path)).path(path)
     }
 
-    /// Where a field stands, or the innermost of the fields around it that is there.
+    /// Where a field stands, or the innermost of the fields around it that is there. Of a map or a list that
+    /// is its key, and of an item that has a name its name.
     fn location(&self, path: &str) -> Location {
-        let mut at = self.root;
+        let (mut value, mut at) = (self.root, self.root.at);
         for step in steps(path) {
-            match child(at, step) {
-                Some(next) => at = next,
-                None => break,
-            }
+            let Some(next) = child(value, step) else {
+                return at;
+            };
+            let entry = value.entries().iter().find(|entry| &*entry.key == step);
+            at = match (&next.kind, entry) {
+                (Kind::Map(_) | Kind::List(_), Some(entry)) => entry.key_at,
+                _ => next.at,
+            };
+            value = next;
         }
-        at.at
+        value.get("name").filter(|name| name.as_str().is_some()).map_or(at, |name| name.at)
     }
 
     /// The value of a field.
@@ -42,7 +48,8 @@ impl Text<'_> {
     }
 }
 
-/// Takes a field out of a document; whether it was there. Items of lists stay, since taking one out would rename the others.
+/// Takes a field out of a document; whether it was there. Items of lists stay, since taking one out would
+/// rename the others.
 pub(crate) fn remove(root: &mut Value, path: &str) -> bool {
     let mut at = root;
     let mut steps = steps(path).peekable();
@@ -57,14 +64,25 @@ pub(crate) fn remove(root: &mut Value, path: &str) -> bool {
                 Some(index) => &mut entries[index].value,
                 None => return false,
             },
-            (Kind::List(items), index) => match index.parse().ok().and_then(|index: usize| items.get_mut(index)) {
-                Some(item) if !last => item,
-                _ => return false,
-            },
+            (Kind::List(items), index) => {
+                match index.parse().ok().and_then(|index: usize| items.get_mut(index)) {
+                    Some(item) if !last => item,
+                    _ => return false,
+                }
+            }
             _ => return false,
         };
     }
     false
+}
+
+/// Whether one of two paths is that of a field and the other of something in it.
+pub(crate) fn related(one: &str, other: &str) -> bool {
+    let within = |path: &str, field: &str| {
+        path.strip_prefix(field)
+            .is_some_and(|rest| rest.is_empty() || field.is_empty() || rest.starts_with(['.', '[']))
+    };
+    within(one, other) || within(other, one)
 }
 
 fn steps(path: &str) -> impl Iterator<Item = &str> {

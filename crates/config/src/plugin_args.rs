@@ -1,15 +1,15 @@
-//! Checks the arguments that a profile gives its plugins. What they mean is the plugins' own business: they are made, once, to
-//! hear what they say.
+//! Checks the arguments that a profile gives its plugins. What they mean is the plugins' own business: they
+//! are made, once, to hear what they say.
 
 use std::collections::HashMap;
 
 use supercargo_framework::registry::Registry;
-use supercargo_manifest::{Problems, Value};
+use supercargo_manifest::{Problem, Problems, Value};
 
 use crate::{
     configuration::{Arguments, ProfileConfiguration},
     document::ProfileFields,
-    place::Text,
+    place::{self, Text},
     plugin_sets,
 };
 
@@ -41,10 +41,29 @@ pub(crate) fn check(
     }
     for arguments in profile.arguments.iter().filter(|arguments| registry.get(&arguments.plugin).is_some()) {
         check_type(arguments, text, problems);
-        if let Err(more) = profile.build(registry, &arguments.plugin) {
-            problems.extend(more);
+        problems.extend(ask(arguments, registry));
+    }
+}
+
+/// What a plugin says about its arguments. A plugin may stop at the first that it cannot read; so it is asked
+/// again without those it complained about.
+fn ask(arguments: &Arguments, registry: &Registry) -> Problems {
+    let Err(mut problems) = arguments.build(registry) else {
+        return Problems::default();
+    };
+    let mut rest = arguments.clone();
+    for problem in &problems {
+        if let Some(field) = problem.path.strip_prefix(&*arguments.path) {
+            place::remove(&mut rest.value, field);
         }
     }
+    if let Err(more) = rest.build(registry) {
+        let follows =
+            |problem: &Problem| problems.iter().any(|cause| place::related(&cause.path, &problem.path));
+        let more: Vec<Problem> = more.into_iter().filter(|problem| !follows(problem)).collect();
+        problems.extend(more);
+    }
+    problems
 }
 
 /// Arguments may say what they are; then they must be that.
@@ -53,11 +72,13 @@ fn check_type(arguments: &Arguments, text: Text<'_>, problems: &mut Problems) {
     let expected = format!("{plugin}Args");
     if let Some(kind) = value.get("kind").and_then(Value::as_str).filter(|kind| *kind != expected) {
         let message = format!("the plugin {plugin} takes {expected}, not {kind}");
-        problems.push(text.error(path.as_str(), message).hint("leave kind and apiVersion out of the arguments"));
+        problems
+            .push(text.error(path.as_str(), message).hint("leave kind and apiVersion out of the arguments"));
     }
     let version = value.get("apiVersion").and_then(Value::as_str);
     if let Some(version) = version.filter(|version| !version.starts_with(GROUP)) {
         let message = format!("{version:?} is not a version of a plugin's arguments");
-        problems.push(text.error(path.as_str(), message).hint("leave kind and apiVersion out of the arguments"));
+        problems
+            .push(text.error(path.as_str(), message).hint("leave kind and apiVersion out of the arguments"));
     }
 }

@@ -25,7 +25,13 @@ const REMOVED: [(&str, &str); 7] = [
 const FORBIDDEN: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
 
 /// Reports plugins that do not exist or do not serve where they are put.
-pub(crate) fn check_written(at: &str, plugins: &PluginsFields, registry: &Registry, text: Text<'_>, problems: &mut Problems) {
+pub(crate) fn check_written(
+    at: &str,
+    plugins: &PluginsFields,
+    registry: &Registry,
+    text: Text<'_>,
+    problems: &mut Problems,
+) {
     for point in Point::ALL {
         for (path, name) in enabled(at, point.name(), plugins.at(point)) {
             match registry.get(name) {
@@ -45,11 +51,12 @@ pub(crate) fn check_written(at: &str, plugins: &PluginsFields, registry: &Regist
             problems.push(no_such_plugin(&path, name, registry, text));
         }
     }
-    let placement = [("placementGenerate", &plugins.placement_generate), ("placementScore", &plugins.placement_score)];
+    let placement =
+        [("placementGenerate", &plugins.placement_generate), ("placementScore", &plugins.placement_score)];
     for (point, set) in placement {
         for (path, name) in enabled(at, point, set) {
             let message = format!("no plugin serves {point}, and so {name} does not");
-            let hint = "pod groups are off by default in kube-scheduler, and are not scheduled here; remove the entry";
+            let hint = "remove the entry; pod groups are off by default in kube-scheduler, and unknown here";
             problems.push(text.error(path, message).hint(hint));
         }
     }
@@ -93,7 +100,13 @@ pub(crate) fn did_you_mean(name: &str, registry: &Registry) -> Option<String> {
 }
 
 /// Reports what only shows when all lists of a profile are seen together.
-pub(crate) fn check_merged(at: &str, merged: &Merged, profile: &ProfileFields, text: Text<'_>, problems: &mut Problems) {
+pub(crate) fn check_merged(
+    at: &str,
+    merged: &Merged,
+    profile: &ProfileFields,
+    text: Text<'_>,
+    problems: &mut Problems,
+) {
     let name = profile.scheduler_name.as_deref().unwrap_or(defaults::SCHEDULER_NAME);
     // A plugin that is twice in multiPoint is doubled at each of its points: one report is enough.
     let mut reported = Vec::new();
@@ -103,7 +116,8 @@ pub(crate) fn check_merged(at: &str, merged: &Merged, profile: &ProfileFields, t
             continue;
         }
         reported.push(path);
-        let message = format!("the plugin {} is enabled twice, and would run twice at {}", entry.name, point.name());
+        let message =
+            format!("the plugin {} is enabled twice, and would run twice at {}", entry.name, point.name());
         problems.push(text.error(format!("{at}.{path}"), message).hint("keep one of the two entries"));
     }
     let count = |point| merged.points.get(&point).map_or(0, Vec::len);
@@ -135,8 +149,11 @@ pub(crate) fn check_merged(at: &str, merged: &Merged, profile: &ProfileFields, t
 fn culprit(profile: &ProfileFields) -> (String, &'static str) {
     let sets = [("score", &profile.plugins.score), ("multiPoint", &profile.plugins.multi_point)];
     for (point, set) in sets {
-        if let Some(index) = set.enabled.iter().position(|plugin| plugin.weight.is_some_and(|weight| weight < 0)) {
-            let hint = "a weight must not be negative: disable the plugin, or choose one that prefers the opposite";
+        if let Some(index) =
+            set.enabled.iter().position(|plugin| plugin.weight.is_some_and(|weight| weight < 0))
+        {
+            let hint =
+                "a weight must not be negative: disable the plugin, or choose one that prefers the opposite";
             return (format!("plugins.{point}.enabled[{index}].weight"), hint);
         }
     }

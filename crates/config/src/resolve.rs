@@ -24,7 +24,12 @@ pub(crate) struct Resolved {
 }
 
 /// Fills in what is absent, merges the plugins and reports everything that is wrong.
-pub(crate) fn resolve(document: &Document, text: Text<'_>, registry: &Registry, problems: &mut Problems) -> Resolved {
+pub(crate) fn resolve(
+    document: &Document,
+    text: Text<'_>,
+    registry: &Registry,
+    problems: &mut Problems,
+) -> Resolved {
     validate::validate(document, text, problems);
     let leader_election = leader_election(&document.leader_election);
     validate::leader_election(&leader_election, text, problems);
@@ -74,7 +79,8 @@ fn with_timeout(extender: &Extender) -> Extender {
 }
 
 fn leader_election(fields: &LeaderElectionFields) -> LeaderElection {
-    let span = |given: Duration, seconds| if given == Duration::ZERO { Duration::from_secs(seconds) } else { given };
+    let span =
+        |given: Duration, seconds| if given == Duration::ZERO { Duration::from_secs(seconds) } else { given };
     let text = |given: &str, default: &str| (if given.is_empty() { default } else { given }).to_owned();
     LeaderElection {
         leader_elect: fields.leader_elect.unwrap_or(true),
@@ -107,7 +113,8 @@ fn profile(
     problems: &mut Problems,
 ) -> (Merged, ProfileConfiguration) {
     plugin_sets::check_written(at, &fields.plugins, registry, text, problems);
-    let serves = |name: &str, point| registry.get(name).is_some_and(|plugin| plugin.points().contains(&point));
+    let serves =
+        |name: &str, point| registry.get(name).is_some_and(|plugin| plugin.points().contains(&point));
     let merged = merge::merge(&fields.plugins, &serves);
     for entry in merged.multi_point.iter().filter(|entry| entry.written.is_none()) {
         if registry.get(&entry.name).is_none() {

@@ -87,3 +87,12 @@ pub(crate) fn over(given: &Value, default: &Value) -> Value {
     entries.extend(absent.cloned());
     Value { at: given.at, kind: Kind::Map(entries) }
 }
+
+/// A map without some of its keys.
+pub(crate) fn without(map: &Value, keys: &[&str]) -> Value {
+    let mut rest = map.clone();
+    for key in keys {
+        take(&mut rest, key);
+    }
+    rest
+}

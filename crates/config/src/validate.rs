@@ -43,8 +43,11 @@ fn numbers(document: &Document, text: Text<'_>, problems: &mut Problems) {
     }
     if most < initial {
         problems.push(
-            text.error("podMaxBackoffSeconds", format!("the longest wait, {most} s, is shorter than the first, {initial} s"))
-                .hint(format!("make it at least podInitialBackoffSeconds ({initial})")),
+            text.error(
+                "podMaxBackoffSeconds",
+                format!("the longest wait, {most} s, is shorter than the first, {initial} s"),
+            )
+            .hint(format!("make it at least podInitialBackoffSeconds ({initial})")),
         );
     }
 }
@@ -74,7 +77,8 @@ fn scheduler_names(document: &Document, text: Text<'_>, problems: &mut Problems)
         let name = name.unwrap_or_default();
         if name.is_empty() {
             let message = "a profile needs a scheduler name";
-            problems.push(text.error(path, message).hint("pods choose the profile by it, in spec.schedulerName"));
+            problems
+                .push(text.error(path, message).hint("pods choose the profile by it, in spec.schedulerName"));
         } else if let Some(first) = seen.insert(name, index) {
             let message = format!("the scheduler name {name:?} is already taken by profiles[{first}]");
             problems.push(text.error(path, message).hint("give each profile a name of its own"));
@@ -98,8 +102,11 @@ fn queue_sorts(document: &Document, text: Text<'_>, problems: &mut Problems) {
         if profile.plugins.queue_sort != *sort {
             let path = format!("profiles[{index}].plugins.queueSort");
             problems.push(
-                text.error(path, "all profiles share one queue, and this profile sorts it otherwise than profiles[0]")
-                    .hint("write the same queueSort in every profile"),
+                text.error(
+                    path,
+                    "all profiles share one queue, and this profile sorts it otherwise than profiles[0]",
+                )
+                .hint("write the same queueSort in every profile"),
             );
         }
     }
@@ -110,14 +117,19 @@ fn extenders(extenders: &[Extender], text: Text<'_>, problems: &mut Problems) {
     for (index, extender) in extenders.iter().enumerate() {
         if !extender.prioritize_verb.is_empty() && extender.weight <= 0 {
             problems.push(
-                text.error(format!("extenders[{index}].weight"), "an extender that scores needs a positive weight")
-                    .hint("write 1, or remove prioritizeVerb"),
+                text.error(
+                    format!("extenders[{index}].weight"),
+                    "an extender that scores needs a positive weight",
+                )
+                .hint("write 1, or remove prioritizeVerb"),
             );
         }
         for (place, resource) in extender.managed_resources.iter().enumerate() {
             let path = format!("extenders[{index}].managedResources[{place}].name");
             if let Err(message) = names::check_extended_resource(&resource.name) {
-                problems.push(text.error(&*path, message).hint("an extended resource is named like example.com/gpu"));
+                problems.push(
+                    text.error(&*path, message).hint("an extended resource is named like example.com/gpu"),
+                );
             }
             if !resources.insert(&*resource.name) {
                 let message = format!("an extender looks after {} already", resource.name);
@@ -187,6 +199,7 @@ pub(crate) fn connection_of(document: &Document) -> ClientConnection {
         accept_content_types: fields.accept_content_types.clone(),
         content_type: filled(&fields.content_type, defaults::CONTENT_TYPE),
         qps: if fields.qps == 0.0 { defaults::QUERIES_PER_SECOND } else { fields.qps },
-        burst: u32::try_from(if fields.burst == 0 { defaults::BURST } else { fields.burst }).unwrap_or_default(),
+        burst: u32::try_from(if fields.burst == 0 { defaults::BURST } else { fields.burst })
+            .unwrap_or_default(),
     }
 }

@@ -14,7 +14,8 @@ use crate::{
 const HERE: At = At::NOWHERE;
 
 impl Configuration {
-    /// All of it as YAML: defaults, plugins at each point, and the arguments of every plugin that tells its own.
+    /// All of it as YAML: defaults, plugins at each point, and the arguments of every plugin that tells its
+    /// own.
     pub fn to_yaml(&self, registry: &Registry) -> String {
         yaml::write(&self.to_value(registry))
     }
@@ -43,10 +44,17 @@ impl Configuration {
             ("enableContentionProfiling", HERE.boolean(self.enable_contention_profiling)),
             ("delayCacheUntilActive", HERE.boolean(self.delay_cache_until_active)),
         ]);
-        let addresses =
-            [("healthzBindAddress", &self.healthz_bind_address), ("metricsBindAddress", &self.metrics_bind_address)];
-        fields.extend(addresses.into_iter().filter_map(|(name, address)| Some((name, HERE.text(address.as_ref()?)))));
-        fields.push(("profiles", HERE.list(self.profiles.iter().map(|profile| profile_value(profile, registry)))));
+        let addresses = [
+            ("healthzBindAddress", &self.healthz_bind_address),
+            ("metricsBindAddress", &self.metrics_bind_address),
+        ];
+        fields.extend(
+            addresses.into_iter().filter_map(|(name, address)| Some((name, HERE.text(address.as_ref()?)))),
+        );
+        fields.push((
+            "profiles",
+            HERE.list(self.profiles.iter().map(|profile| profile_value(profile, registry))),
+        ));
         if !self.extenders.is_empty() {
             fields.push(("extenders", HERE.list(self.extenders.iter().map(extender))));
         }
@@ -117,11 +125,12 @@ pub(crate) fn arguments<'p>(profile: &'p ProfileConfiguration, registry: &Regist
     names.sort_unstable();
     names.dedup();
     let arguments = names.into_iter().filter_map(|name| {
-        let given = profile.arguments.iter().find(|arguments| &*arguments.plugin == name).map(|arguments| &arguments.value);
+        let given = profile.arguments.iter().find(|arguments| &*arguments.plugin == name);
+        let given = given.map(|arguments| tree::without(&arguments.value, &["apiVersion", "kind"]));
         let default = registry.get(name).and_then(|plugin| plugin.default_args()?.parse::<Value>().ok());
         let value = match (given, default) {
-            (Some(given), Some(default)) => tree::over(given, &default),
-            (Some(given), None) => given.clone(),
+            (Some(given), Some(default)) => tree::over(&given, &default),
+            (Some(given), None) => given,
             (None, default) => default?,
         };
         Some((name, value))
@@ -137,7 +146,9 @@ fn extender(extender: &Extender) -> Value {
         ("prioritizeVerb", &extender.prioritize_verb),
         ("bindVerb", &extender.bind_verb),
     ];
-    fields.extend(texts.into_iter().filter(|(_, verb)| !verb.is_empty()).map(|(name, verb)| (name, HERE.text(verb))));
+    fields.extend(
+        texts.into_iter().filter(|(_, verb)| !verb.is_empty()).map(|(name, verb)| (name, HERE.text(verb))),
+    );
     if extender.weight != 0 {
         fields.push(("weight", HERE.number(extender.weight)));
     }
@@ -166,6 +177,7 @@ fn tls(config: &ExtenderTls) -> Value {
         ("keyData", config.key_data.as_str()),
         ("caData", config.ca_data.as_str()),
     ];
-    let texts = texts.into_iter().filter(|(_, text)| !text.is_empty()).map(|(name, text)| (name, HERE.text(text)));
+    let texts =
+        texts.into_iter().filter(|(_, text)| !text.is_empty()).map(|(name, text)| (name, HERE.text(text)));
     HERE.map(std::iter::once(("insecure", HERE.boolean(config.insecure))).chain(texts))
 }

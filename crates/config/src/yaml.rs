@@ -102,10 +102,9 @@ fn scalar(out: &mut String, text: &str) {
 /// Whether a text can stand without quotes, anywhere, and still is that text. In doubt it cannot.
 fn is_plain(text: &str) -> bool {
     let harmless = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'/');
-    // A word that begins with a letter can be nothing but a text, or one of YAML's words.
-    let begins = text.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'/');
-    const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"];
-    begins && text.bytes().all(harmless) && !WORDS.contains(&&*text.to_ascii_lowercase())
+    let begins = text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric() || b == b'/');
+    let reads_back = || text.parse::<Value>().is_ok_and(|value| value.as_str() == Some(text));
+    begins && text.bytes().all(harmless) && reads_back()
 }
 
 fn quoted(out: &mut String, text: &str) {
@@ -152,9 +151,10 @@ mod tests {
 
     #[test]
     fn writes_as_people_do() {
-        let value: Value = r#"{"a": {"b": [{"c": 1, "d": []}, [2, 3], "*"]}, "e": {}, "f": "yes", "g": "plain-text"}"#
-            .parse()
-            .expect("it is JSON");
+        let value: Value =
+            r#"{"a": {"b": [{"c": 1, "d": []}, [2, 3], "*"]}, "e": {}, "f": "yes", "g": "plain-text"}"#
+                .parse()
+                .expect("it is JSON");
         insta::assert_snapshot!(write(&value), @r#"
         a:
           b:
@@ -182,7 +182,11 @@ mod tests {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Kind::List),
                 prop::collection::btree_map(text(), inner, 0..4).prop_map(|map| {
-                    let entry = |(key, value): (String, Value)| Entry { key: key.into(), key_at: Location::START, value };
+                    let entry = |(key, value): (String, Value)| Entry {
+                        key: key.into(),
+                        key_at: Location::START,
+                        value,
+                    };
                     Kind::Map(map.into_iter().map(entry).collect())
                 }),
             ]

@@ -14,6 +14,7 @@ use crate::{
     pick::{TieBreak, best, reservoir},
     random::cycle_seed,
     sampling::nodes_to_find,
+    shapes::Shapes,
 };
 
 /// How many feasible nodes are looked for at least.
@@ -69,6 +70,35 @@ pub struct Engine {
     /// Where the search for nodes starts in the order of nodes.
     next_start: usize,
     cycles: u64,
+    shapes: Shapes,
+}
+
+/// Where a pod goes.
+#[derive(Debug)]
+pub enum Placement {
+    /// A node was chosen in the fast way.
+    On {
+        /// The node.
+        node: Name,
+        /// Its total, the highest.
+        total: i64,
+        /// How many nodes share it.
+        ties: usize,
+        /// How many nodes were feasible.
+        feasible: usize,
+    },
+    /// The whole cycle was run, with its record: no node is left, or something has no fast form.
+    Decided(Box<Decision>),
+}
+
+impl Placement {
+    /// The chosen node.
+    pub fn node(&self) -> Option<&Name> {
+        match self {
+            Self::On { node, .. } => Some(node),
+            Self::Decided(decision) => decision.node(),
+        }
+    }
 }
 
 impl Engine {
@@ -87,6 +117,7 @@ impl Engine {
             nominations: Nominations::default(),
             next_start: 0,
             cycles: 0,
+            shapes: Shapes::default(),
         }
     }
 
@@ -111,7 +142,63 @@ impl Engine {
     }
 
     fn find(&self, scheduler_name: &str) -> Option<&Arc<EngineProfile>> {
-        (self.profiles.iter()).find(|p| &**p.profile.scheduler_name() == scheduler_name)
+        self.index_of(scheduler_name).map(|index| &self.profiles[index])
+    }
+
+    fn index_of(&self, scheduler_name: &str) -> Option<usize> {
+        (self.profiles.iter()).position(|p| &**p.profile.scheduler_name() == scheduler_name)
+    }
+
+    /// The same pod, ready for the queue: pods that are alike share their spec from here on.
+    pub fn admit(&mut self, pod: Arc<Pod>) -> Arc<Pod> {
+        self.cluster.share(pod)
+    }
+
+    /// Decides where a pod goes, as [`Self::decide`] does, but leaves no record where it need not. The pod should have
+    /// been admitted; `None` if no profile has the scheduler name that it asks for.
+    pub fn place(&mut self, pod: &Arc<Pod>) -> Option<Placement> {
+        let index = self.index_of(&pod.spec.scheduler_name)?;
+        match self.place_fast(index, pod) {
+            Some(placement) => {
+                self.cycles += 1;
+                Some(placement)
+            }
+            None => self.decide(pod).map(|decision| Placement::Decided(Box::new(decision))),
+        }
+    }
+
+    fn place_fast(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
+        let profile = &self.profiles[index];
+        let plain = self.nominations.is_empty() && pod.nominated_node.is_none();
+        if !plain || self.enough_nodes(profile, self.cluster.node_count()) < self.cluster.node_count() {
+            return None;
+        }
+        let shape = self.shapes.of(&profile.profile, index, &self.cluster, pod)?;
+        let (total, ties) = shape.tops().best()?;
+        let chosen = match self.settings.tie_break {
+            TieBreak::Random => {
+                let nth = reservoir(ties, cycle_seed(self.settings.seed, self.cycles))?;
+                shape.tops().nth(shape.totals(), total, nth)?
+            }
+            TieBreak::First => {
+                let best = |id: &&NodeId| shape.totals()[id.index()] == total;
+                self.cluster.order().iter().find(best)?.index()
+            }
+        };
+        let node = self.cluster.node_at(NodeId::from_index(chosen)).name().clone();
+        Some(Placement::On { node, total: total as i64, ties, feasible: shape.open_count() })
+    }
+
+    /// The feasible nodes and all scores as the fast way knows them, in the form of a decision without a choice; `None`
+    /// where the fast way does not apply. For tests that compare the two.
+    pub fn recall(&mut self, pod: &Arc<Pod>) -> Option<Decision> {
+        let index = self.index_of(&pod.spec.scheduler_name)?;
+        let profile = self.profiles[index].clone();
+        let shape = self.shapes.of(&profile.profile, index, &self.cluster, pod)?;
+        let name = profile.profile.scheduler_name().clone();
+        let mut decision = Decision::new(pod, name, 0, self.cluster.node_count());
+        (decision.feasible, decision.scores) = shape.record(&self.cluster);
+        Some(decision)
     }
 
     /// Keeps a pod's claim to the node that room was made on.
@@ -278,9 +365,11 @@ impl Engine {
             .collect();
         decision.feasible = nodes.iter().map(|node| node.name().clone()).collect();
         decision.scores = profile.profile.score(&self.cluster, pod, &nodes)?;
-        let best = best(&decision.scores.totals);
+        let mut best = best(&decision.scores.totals);
+        // By place, so that the choice does not depend on where the search started.
+        best.sort_by_key(|i| feasible[*i]);
         let chosen = match self.settings.tie_break {
-            TieBreak::Random => reservoir(&best, decision.seed),
+            TieBreak::Random => reservoir(best.len(), decision.seed).map(|nth| best[nth]),
             TieBreak::First => self.first_in_order(feasible, &best),
         };
         decision.best = best.iter().map(|i| nodes[*i].name().clone()).collect();

@@ -9,8 +9,10 @@ mod pick;
 mod queue;
 mod random;
 mod sampling;
+mod shape;
+mod shapes;
 
-pub use cycle::{Engine, EngineProfile, Settings};
+pub use cycle::{Engine, EngineProfile, Placement, Settings};
 pub use decision::{Decision, Outcome};
 pub use pick::TieBreak;
 pub use queue::{Admission, Queue};

@@ -1,5 +1,7 @@
 //! The choice among the nodes with the highest total.
 
+use supercargo_framework::vector::vectorized;
+
 use crate::random::Random;
 
 /// How to choose among equals.
@@ -18,16 +20,87 @@ pub(crate) fn best(totals: &[i64]) -> Vec<usize> {
     (0..totals.len()).filter(|i| Some(&totals[*i]) == highest).collect()
 }
 
-/// Reservoir sampling of one: the k-th takes the place of its predecessors with a chance of 1 in k.
-pub(crate) fn reservoir(items: &[usize], seed: u64) -> Option<usize> {
+/// Reservoir sampling of one out of so many, without looking at each: the k-th takes the place of its predecessors with
+/// a chance of 1 in k, so the one after k that does so next is known from a single number.
+pub(crate) fn reservoir(count: usize, seed: u64) -> Option<usize> {
     let mut random = Random::new(seed);
-    let mut chosen = None;
-    for (item, k) in items.iter().zip(1..) {
-        if random.below(k) == 0 {
-            chosen = Some(*item);
+    let mut next = (count > 0).then_some(1_u128)?;
+    let mut chosen = next;
+    while next <= count as u128 {
+        chosen = next;
+        // The chance that none of k+1 … m takes the place is k / m.
+        let chance = u128::from(random.next()) + 1;
+        next = (next << 64) / chance + 1;
+    }
+    Some(chosen as usize - 1)
+}
+
+const BLOCK: usize = 64;
+
+/// The highest total of each block of nodes, and how many nodes have it: enough to pick without looking at every node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tops {
+    highest: Vec<f64>,
+    ties: Vec<u32>,
+}
+
+impl Tops {
+    pub(crate) fn rebuild(&mut self, totals: &[f64]) {
+        let blocks = totals.len().div_ceil(BLOCK);
+        self.highest.resize(blocks, f64::NEG_INFINITY);
+        self.ties.resize(blocks, 0);
+        let (highest, ties) = (&mut self.highest, &mut self.ties);
+        vectorized(|| {
+            for ((block, highest), ties) in totals.chunks(BLOCK).zip(highest).zip(ties) {
+                (*highest, *ties) = summarize(block);
+            }
+        });
+    }
+
+    /// A node's total has changed.
+    pub(crate) fn update(&mut self, totals: &[f64], node: usize) {
+        let block = node / BLOCK;
+        let nodes = &totals[block * BLOCK..totals.len().min((block + 1) * BLOCK)];
+        (self.highest[block], self.ties[block]) = vectorized(|| summarize(nodes));
+    }
+
+    /// The highest total, and how many nodes have it; `None` if all are closed.
+    pub(crate) fn best(&self) -> Option<(f64, usize)> {
+        let highest = self.highest.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if highest == f64::NEG_INFINITY {
+            return None;
+        }
+        let blocks = self.highest.iter().zip(&self.ties).filter(|(h, _)| **h == highest);
+        Some((highest, blocks.map(|(_, ties)| *ties as usize).sum()))
+    }
+
+    /// The place of the n-th node that has the highest total.
+    pub(crate) fn nth(&self, totals: &[f64], highest: f64, mut n: usize) -> Option<usize> {
+        for (block, top) in self.highest.iter().enumerate().filter(|(_, top)| **top == highest) {
+            let ties = self.ties[block] as usize;
+            if n < ties {
+                let start = block * BLOCK;
+                let mut places = (start..totals.len()).filter(|i| totals[*i] == *top);
+                return places.nth(n);
+            }
+            n -= ties;
+        }
+        None
+    }
+}
+
+#[inline(always)]
+fn summarize(block: &[f64]) -> (f64, u32) {
+    const LANES: usize = 8;
+    let mut tops = [f64::NEG_INFINITY; LANES];
+    for chunk in block.chunks(LANES) {
+        for (top, total) in tops.iter_mut().zip(chunk) {
+            *top = if *total > *top { *total } else { *top };
         }
     }
-    chosen
+    let highest = tops.into_iter().fold(f64::NEG_INFINITY, f64::max);
+    let ties = block.iter().map(|total| u32::from(*total == highest)).sum();
+    (highest, ties)
 }
 
 #[cfg(test)]
@@ -39,26 +112,46 @@ mod tests {
         assert_eq!(best(&[1, 5, 3]), [1]);
         assert_eq!(best(&[3, 9, 9, 1, 9]), [1, 2, 4]);
         assert_eq!(best(&[-5, -2]), [1]);
-        assert_eq!(best(&[]), []);
+        assert!(best(&[]).is_empty());
     }
 
     #[test]
     fn the_same_seed_chooses_the_same() {
-        let items = [3, 5, 8];
-        assert_eq!(reservoir(&items, 42), reservoir(&items, 42));
-        assert_eq!(reservoir(&[7], 42), Some(7));
-        assert_eq!(reservoir(&[], 42), None);
+        assert_eq!(reservoir(3, 42), reservoir(3, 42));
+        assert_eq!(reservoir(1, 42), Some(0));
+        assert_eq!(reservoir(0, 42), None);
     }
 
     #[test]
     fn every_one_is_as_likely() {
-        let mut taken = [0_u32; 5];
-        for seed in 0..100_000 {
-            taken[reservoir(&[0, 1, 2, 3, 4], seed).unwrap()] += 1;
+        for count in [2, 5, 7] {
+            let mut taken = vec![0_u32; count];
+            let rounds = 20_000 * count as u64;
+            for seed in 0..rounds {
+                taken[reservoir(count, Random::new(seed).next()).unwrap()] += 1;
+            }
+            for times in &taken {
+                // 20,000 expected; the standard deviation is below 142, so 5 of them are 710.
+                assert!(times.abs_diff(20_000) < 710, "{taken:?}");
+            }
         }
-        for count in taken {
-            // 20,000 expected; the standard deviation is 126, so 5 of them are 632.
-            assert!(count.abs_diff(20_000) < 632, "{taken:?}");
-        }
+    }
+
+    #[test]
+    fn tops_know_the_best_and_where_they_are() {
+        let mut totals: Vec<f64> = (0..200).map(|i| f64::from(i % 7)).collect();
+        let mut tops = Tops::default();
+        tops.rebuild(&totals);
+        // 6, 13, 20 … 195: 28 places
+        assert_eq!(tops.best(), Some((6.0, 28)));
+        assert_eq!(tops.nth(&totals, 6.0, 0), Some(6));
+        assert_eq!(tops.nth(&totals, 6.0, 27), Some(195));
+        assert_eq!(tops.nth(&totals, 6.0, 28), None);
+        totals[130] = 9.0;
+        tops.update(&totals, 130);
+        assert_eq!(tops.best(), Some((9.0, 1)));
+        assert_eq!(tops.nth(&totals, 9.0, 0), Some(130));
+        tops.rebuild(&[f64::NEG_INFINITY; 3]);
+        assert_eq!(tops.best(), None);
     }
 }

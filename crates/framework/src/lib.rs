@@ -5,12 +5,14 @@
 //! scores. No particular plugin, no I/O.
 
 pub mod event;
+pub mod fast;
 pub mod normalize;
 pub mod points;
 pub mod preemption;
 pub mod profile;
 pub mod registry;
 pub mod status;
+pub mod vector;
 
 pub use points::{MAX_SCORE, MIN_SCORE, Prepared, ScoreInput};
 pub use status::{Code, Status, Verdict};

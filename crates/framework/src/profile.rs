@@ -10,6 +10,7 @@ use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 use crate::{
     event::EventInterest,
+    fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
     points::{
         Bind, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Permit, PostBind, PostFilter, PreBind,
         PreEnqueue, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, QueueSort,
@@ -98,6 +99,7 @@ struct Named<T: ?Sized> {
 struct FilterStep {
     name: Name,
     plugin: Arc<dyn Filter>,
+    fast: Option<Arc<dyn FastFilter>>,
     /// Where its prepared state is kept; `None` if its PreFilter is switched off or does not exist.
     prepared: Option<usize>,
 }
@@ -106,6 +108,7 @@ struct ScoreStep {
     name: Name,
     weight: i32,
     plugin: Arc<dyn Score>,
+    fast: Option<Arc<dyn FastScore>>,
     normalize: Option<Arc<dyn NormalizeScore>>,
     prepared: Option<usize>,
 }
@@ -197,10 +200,12 @@ impl Profile {
         let filter = pick
             .all(Point::Filter, |p| p.filter.clone())?
             .into_iter()
-            .map(|Named { name, plugin }| FilterStep {
-                prepared: position(&pre_filter, &name),
-                name,
-                plugin,
+            .map(|Named { name, plugin }| {
+                let prepared = position(&pre_filter, &name);
+                // A filter whose preparing step is switched off fails; only the slow way does that right.
+                let whole = |p: &&Plugin| p.pre_filter.is_none() || prepared.is_some();
+                let fast = spec.plugins.get(&name).filter(whole).and_then(|p| p.fast_filter.clone());
+                FilterStep { prepared, fast, name, plugin }
             })
             .collect();
         Ok(Self {
@@ -509,6 +514,41 @@ impl Profile {
     }
 }
 
+/// The fast form of a profile for pods of one shape.
+pub struct CompiledProfile {
+    /// The filters that have something to say.
+    pub filters: Vec<Box<dyn FilterPart>>,
+    /// The scores that have something to say: plugin, weight, part.
+    pub scores: Vec<(Name, i32, Box<dyn ScorePart>)>,
+}
+
+impl Profile {
+    /// The fast form of all filters and scores for pods like this one; `None` if one of them has none.
+    pub fn compile(&self, cluster: &Cluster, pod: &Arc<Pod>) -> Option<CompiledProfile> {
+        let mut compiled = CompiledProfile { filters: Vec::new(), scores: Vec::new() };
+        // A PreFilter without its Filter can still refuse pods.
+        let filtered = |named: &Named<dyn PreFilter>| self.filter.iter().any(|step| step.name == named.name);
+        if !self.pre_filter.iter().all(filtered) {
+            return None;
+        }
+        for step in &self.filter {
+            match step.fast.clone()?.compile_filter(cluster, pod) {
+                Compiled::Idle => {}
+                Compiled::Part(part) => compiled.filters.push(part),
+                Compiled::Slow => return None,
+            }
+        }
+        for step in &self.score {
+            match step.fast.clone()?.compile_score(cluster, pod) {
+                Compiled::Idle => {}
+                Compiled::Part(part) => compiled.scores.push((step.name.clone(), step.weight, part)),
+                Compiled::Slow => return None,
+            }
+        }
+        Some(compiled)
+    }
+}
+
 impl ScoreStep {
     fn run(&self, input: ScoreInput<'_>) -> Result<ScoreColumn, CycleError> {
         let failed = |step: &str, status: Status| {
@@ -653,8 +693,11 @@ fn score_steps(
         .filter(|choice| choice.weight != 0)
         .map(|choice| {
             let Named { name, plugin } = pick.one(Point::Score, choice, |p| p.score.clone())?;
+            let prepared = position(pre_score, &name);
+            let whole = |p: &&Plugin| p.pre_score.is_none() || prepared.is_some();
             Ok(ScoreStep {
-                prepared: position(pre_score, &name),
+                prepared,
+                fast: pick.0.plugins.get(&name).filter(whole).and_then(|p| p.fast_score.clone()),
                 normalize: pick.0.plugins.get(&name).and_then(|p| p.normalize.clone()),
                 weight: choice.weight,
                 name,

@@ -7,6 +7,7 @@ use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 use serde::de::DeserializeOwned;
 use supercargo_manifest::{self as manifest, Location, Problem, Problems, Severity, Source, UnknownFields, Value};
 
+use crate::fast::{FastFilter, FastScore};
 use crate::points::{
     Bind, Filter, NormalizeScore, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore, QueueSort,
     Requeue, Reserve, Score,
@@ -85,6 +86,8 @@ pub struct Plugin {
     pub(crate) bind: Option<Arc<dyn Bind>>,
     pub(crate) post_bind: Option<Arc<dyn PostBind>>,
     pub(crate) requeue: Option<Arc<dyn Requeue>>,
+    pub(crate) fast_filter: Option<Arc<dyn FastFilter>>,
+    pub(crate) fast_score: Option<Arc<dyn FastScore>>,
 }
 
 /// The arguments that a configuration gives a plugin, and where they stand.
@@ -291,6 +294,26 @@ impl<T: Send + Sync + 'static> Definition<T> {
         T: NormalizeScore,
     {
         self.attach.push(|plugin, served| served.normalize = Some(plugin.clone()));
+        self
+    }
+
+    /// The type's filter has a fast form.
+    #[must_use]
+    pub fn fast_filter(mut self) -> Self
+    where
+        T: FastFilter,
+    {
+        self.attach.push(|plugin, served| served.fast_filter = Some(plugin.clone()));
+        self
+    }
+
+    /// The type's score has a fast form.
+    #[must_use]
+    pub fn fast_score(mut self) -> Self
+    where
+        T: FastScore,
+    {
+        self.attach.push(|plugin, served| served.fast_score = Some(plugin.clone()));
         self
     }
 

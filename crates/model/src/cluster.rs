@@ -3,15 +3,19 @@
 //! It is kept up to date one object at a time. Nothing here decides anything.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     sync::{Arc, OnceLock},
 };
 
 use crate::{
-    Key, Labels, Name,
+    HashMap, Key, Labels, Name,
+    changes::{Changes, PodChange},
+    columns::Columns,
+    label_columns::LabelColumns,
     node::Node,
     object::{Kind, Object},
     pod::Pod,
+    pod_groups::PodGroups,
     ports::HostPort,
     resources::Resources,
     storage::{
@@ -26,6 +30,14 @@ use crate::{
 pub struct NodeId(u32);
 
 impl NodeId {
+    /// The node at an index of a table.
+    ///
+    /// # Panics
+    /// If there were more than 2³² nodes.
+    pub fn from_index(index: usize) -> Self {
+        Self(u32::try_from(index).expect("fewer than 2³² nodes"))
+    }
+
     /// For indexing a table.
     pub fn index(self) -> usize {
         self.0 as usize
@@ -110,12 +122,12 @@ impl NodeInfo {
 }
 
 /// What is known of an image across the cluster.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ImageState {
     /// Its size, as the first node that has it told.
     pub size_bytes: i64,
-    /// How many nodes have it.
-    pub nodes: usize,
+    /// The nodes that have it.
+    pub nodes: Vec<NodeId>,
 }
 
 /// The cluster.
@@ -130,6 +142,10 @@ pub struct Cluster {
     bound: HashMap<Key, Arc<Pod>>,
     /// Pods whose node is not known (yet, or any more).
     homeless: HashMap<Name, Vec<Arc<Pod>>>,
+    columns: Columns,
+    label_columns: LabelColumns,
+    groups: PodGroups,
+    changes: Changes,
     images: HashMap<Name, ImageState>,
     claim_users: HashMap<Key, usize>,
     namespaces: BTreeMap<Name, Namespace>,
@@ -175,8 +191,28 @@ impl Cluster {
     }
 
     /// An image that at least one node has.
-    pub fn image(&self, name: &str) -> Option<ImageState> {
-        self.images.get(name).copied()
+    pub fn image(&self, name: &str) -> Option<&ImageState> {
+        self.images.get(name)
+    }
+
+    /// The numbers of all nodes side by side.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// The labels of all nodes side by side.
+    pub fn label_columns(&self) -> &LabelColumns {
+        &self.label_columns
+    }
+
+    /// Bound pods that are alike, counted by node.
+    pub fn groups(&self) -> &PodGroups {
+        &self.groups
+    }
+
+    /// What has changed lately.
+    pub fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     /// Whether a pod on a known node uses a claim.
@@ -278,10 +314,17 @@ impl Cluster {
             Object::Node(node) => self.put_node(node),
             Object::Pod(pod) => self.put_pod(Arc::new(pod)),
             Object::Namespace(ns) => {
-                self.namespaces.insert(ns.name.clone(), ns);
+                if self.namespaces.get(&ns.name) != Some(&ns) {
+                    self.changes.fact();
+                    self.namespaces.insert(ns.name.clone(), ns);
+                }
             }
             Object::Workload(kind, workload) => {
-                self.workloads.insert((kind, workload.key()), workload);
+                let key = (kind, workload.key());
+                if self.workloads.get(&key) != Some(&workload) {
+                    self.changes.fact();
+                    self.workloads.insert(key, workload);
+                }
             }
             Object::PersistentVolume(volume) => {
                 self.volumes.insert(volume.name.clone(), volume);
@@ -317,8 +360,14 @@ impl Cluster {
         match kind {
             Kind::Node => self.remove_node(&key.name),
             Kind::Pod => drop(self.remove_pod(key)),
-            Kind::Namespace => drop(self.namespaces.remove(&key.name)),
-            Kind::Workload(kind) => drop(self.workloads.remove(&(kind, key.clone()))),
+            Kind::Namespace => {
+                self.changes.fact();
+                self.namespaces.remove(&key.name);
+            }
+            Kind::Workload(kind) => {
+                self.changes.fact();
+                self.workloads.remove(&(kind, key.clone()));
+            }
             Kind::PersistentVolume => drop(self.volumes.remove(&key.name)),
             Kind::PersistentVolumeClaim => drop(self.claims.remove(key)),
             Kind::StorageClass => drop(self.storage_classes.remove(&key.name)),
@@ -333,28 +382,51 @@ impl Cluster {
     /// Adds or replaces a node; the pods on it stay.
     pub fn put_node(&mut self, node: Node) {
         let node = Arc::new(node);
-        self.count_images(&node);
-        if let Some(&id) = self.by_name.get(&node.name) {
-            let info = self.slots[id.index()].as_mut().expect("a node at its place");
-            let old = std::mem::replace(&mut info.node, node.clone());
-            self.uncount_images(&old);
-            if old.zone() != node.zone() {
-                self.leave_zone(&old.zone(), id);
-                self.enter_zone(node.zone(), id);
-            }
+        match self.by_name.get(&node.name).copied() {
+            Some(id) => self.replace_node(id, node),
+            None => self.add_node(node),
+        }
+    }
+
+    fn replace_node(&mut self, id: NodeId, node: Arc<Node>) {
+        let info = self.slots[id.index()].as_mut().expect("a node at its place");
+        if *info.node == *node {
             return;
         }
+        let old = std::mem::replace(&mut info.node, node.clone());
+        self.count_images_but(id, &node, &old);
+        self.uncount_images_but(id, &old, &node);
+        self.label_columns.unset(id, &old.labels);
+        if old.zone() != node.zone() {
+            self.leave_zone(&old.zone(), id);
+            self.enter_zone(node.zone(), id);
+        }
+        self.set_columns(id);
+    }
+
+    fn add_node(&mut self, node: Arc<Node>) {
         let id = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
-            NodeId(u32::try_from(self.slots.len() - 1).expect("fewer than 2³² nodes"))
+            self.columns.grow(self.slots.len());
+            NodeId::from_index(self.slots.len() - 1)
         });
         self.by_name.insert(node.name.clone(), id);
+        self.count_images_but(id, &node, &Node::default());
         self.enter_zone(node.zone(), id);
         let waiting = self.homeless.remove(&node.name).unwrap_or_default();
         self.slots[id.index()] = Some(NodeInfo::new(id, node));
+        self.set_columns(id);
         for pod in waiting {
             self.place(pod);
         }
+    }
+
+    fn set_columns(&mut self, id: NodeId) {
+        let info = self.slots[id.index()].as_ref().expect("a node at its place");
+        self.columns.set_node(id, &info.node);
+        self.columns.set_load(info);
+        self.label_columns.set(id, &info.node.labels);
+        self.changes.fact();
     }
 
     fn remove_node(&mut self, name: &str) {
@@ -365,14 +437,28 @@ impl Cluster {
             return;
         };
         self.free.push(id);
-        self.uncount_images(&info.node);
+        self.uncount_images_but(id, &info.node, &Node::default());
         self.leave_zone(&info.node.zone(), id);
+        self.columns.remove(id);
+        self.label_columns.unset(id, &info.node.labels);
+        self.changes.fact();
         for pod in &info.pods {
             self.count_claims(pod, false);
+            self.groups.remove(pod, id);
         }
         if !info.pods.is_empty() {
             self.homeless.insert(info.node.name.clone(), info.pods);
         }
+    }
+
+    /// The same pod, with a spec that it shares with all pods that have an equal one.
+    #[must_use]
+    pub fn share(&mut self, pod: Arc<Pod>) -> Arc<Pod> {
+        let spec = self.groups.share(&pod.spec);
+        if Arc::ptr_eq(&spec, &pod.spec) {
+            return pod;
+        }
+        Arc::new(Pod { spec, ..(*pod).clone() })
     }
 
     /// Adds a bound pod, or replaces the one of its name.
@@ -380,6 +466,7 @@ impl Cluster {
         let key = pod.key();
         self.remove_pod(&key);
         if pod.node.is_some() && !pod.finished {
+            let pod = self.share(pod);
             self.bound.insert(key, pod.clone());
             self.place(pod);
         }
@@ -392,6 +479,9 @@ impl Cluster {
         if let Some(&id) = self.by_name.get(node) {
             let info = self.slots[id.index()].as_mut().expect("a node at its place");
             info.remove_pod(&pod.uid);
+            self.columns.set_load(info);
+            self.groups.remove(&pod, id);
+            self.changes.pod(PodChange { node: id, pod: pod.clone(), added: false });
             self.count_claims(&pod, false);
         } else if let Some(waiting) = self.homeless.get_mut(node) {
             waiting.retain(|other| other.uid != pod.uid);
@@ -403,16 +493,19 @@ impl Cluster {
     }
 
     fn place(&mut self, pod: Arc<Pod>) {
-        let Some(node) = pod.node.clone() else {
+        let Some(node) = &pod.node else {
             return;
         };
-        match self.by_name.get(&node).copied() {
+        match self.by_name.get(node).copied() {
             Some(id) => {
                 self.count_claims(&pod, true);
                 let info = self.slots[id.index()].as_mut().expect("a node at its place");
-                info.add_pod(pod);
+                info.add_pod(pod.clone());
+                self.columns.set_load(info);
+                self.groups.add(&pod, id);
+                self.changes.pod(PodChange { node: id, pod, added: true });
             }
-            None => self.homeless.entry(node).or_default().push(pod),
+            None => self.homeless.entry(node.clone()).or_default().push(pod),
         }
     }
 
@@ -433,21 +526,30 @@ impl Cluster {
         }
     }
 
-    fn count_images(&mut self, node: &Node) {
-        for (name, size_bytes) in image_names(node) {
-            let state = self.images.entry(name.clone()).or_insert(ImageState {
-                size_bytes,
-                nodes: 0,
-            });
-            state.nodes += 1;
+    /// Counts the images that a node has and did not have before.
+    fn count_images_but(&mut self, id: NodeId, new: &Node, old: &Node) {
+        let had = image_names(old);
+        for (name, size_bytes) in image_names(new) {
+            if !had.contains_key(name) {
+                let state = self.images.entry(name.clone()).or_insert_with(|| ImageState {
+                    size_bytes,
+                    nodes: Vec::new(),
+                });
+                state.nodes.push(id);
+            }
         }
     }
 
-    fn uncount_images(&mut self, node: &Node) {
-        for (name, _) in image_names(node) {
+    /// Forgets the images that a node had and no longer has.
+    fn uncount_images_but(&mut self, id: NodeId, old: &Node, new: &Node) {
+        let kept = image_names(new);
+        for (name, _) in image_names(old) {
+            if kept.contains_key(name) {
+                continue;
+            }
             if let Some(state) = self.images.get_mut(name) {
-                state.nodes -= 1;
-                if state.nodes == 0 {
+                state.nodes.retain(|other| *other != id);
+                if state.nodes.is_empty() {
                     self.images.remove(name);
                 }
             }

@@ -2,13 +2,18 @@
 //!
 //! Objects are read from text (see [`object::Reader`]) and kept in a [`Cluster`]. No plugin, no decision, no I/O.
 
+pub mod changes;
 pub mod cluster;
+pub mod columns;
 pub mod images;
+pub mod label_columns;
 pub mod labels;
 pub mod meta;
 pub mod node;
+pub mod node_set;
 pub mod object;
 pub mod pod;
+pub mod pod_groups;
 pub mod ports;
 pub mod quantity;
 pub mod resources;
@@ -23,6 +28,7 @@ pub use cluster::{Cluster, NodeId, NodeInfo};
 pub use labels::Labels;
 pub use meta::Key;
 pub use node::Node;
+pub use node_set::NodeSet;
 pub use pod::{Pod, PodSpec};
 pub use quantity::Quantity;
 pub use resources::Resources;
@@ -32,3 +38,7 @@ pub type Timestamp = jiff::Timestamp;
 
 /// A text that is shared rather than copied: names, label keys and values.
 pub type Name = std::sync::Arc<str>;
+
+/// Hashed quickly, and with a seed of its own, so that nobody can choose names that collide.
+type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+type HashSet<T> = std::collections::HashSet<T, foldhash::fast::RandomState>;

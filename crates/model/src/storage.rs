@@ -26,6 +26,11 @@ pub struct Volume {
 }
 
 impl Volume {
+    /// Whether it bears on where the pod can run: a claim or a disk does, a config map does not.
+    pub fn is_bound_to_nodes(&self) -> bool {
+        !matches!(self.source, VolumeSource::Image { .. } | VolumeSource::Other)
+    }
+
     /// The claim behind it, if there is one. A claim made for a pod is named after the pod and the volume.
     pub fn claim_name(&self, pod_name: &str) -> Option<Name> {
         match &self.source {

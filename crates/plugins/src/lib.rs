@@ -5,6 +5,7 @@
 pub mod default_binder;
 pub mod default_preemption;
 pub mod dynamic_resources;
+mod fast_parts;
 pub mod image_locality;
 pub mod inter_pod_affinity;
 pub mod node_affinity;
@@ -47,9 +48,9 @@ pub fn registry() -> Registry {
             .post_filter()
             .score()
             .reserve()
-            .pre_bind(),
+            .pre_bind().fast_filter().fast_score(),
     );
-    all.add(define(image_locality::NAME, image_locality::ImageLocality::new).score());
+    all.add(define(image_locality::NAME, image_locality::ImageLocality::new).score().fast_score());
     all.add(
         define(inter_pod_affinity::NAME, inter_pod_affinity::InterPodAffinity::new)
             .pre_filter()
@@ -57,7 +58,7 @@ pub fn registry() -> Registry {
             .pre_score()
             .score()
             .normalize()
-            .requeue(),
+            .requeue().fast_filter().fast_score(),
     );
     all.add(
         define(node_affinity::NAME, node_affinity::NodeAffinity::new)
@@ -66,7 +67,7 @@ pub fn registry() -> Registry {
             .pre_score()
             .score()
             .normalize()
-            .requeue(),
+            .requeue().fast_filter().fast_score(),
     );
     all.add(
         define(node_declared_features::NAME, |_| {
@@ -74,14 +75,15 @@ pub fn registry() -> Registry {
         })
         .pre_filter()
         .filter()
-        .requeue(),
+        .requeue()
+        .fast_filter(),
     );
-    all.add(define(node_name::NAME, |_| Ok(node_name::NodeName)).filter().requeue());
+    all.add(define(node_name::NAME, |_| Ok(node_name::NodeName)).filter().requeue().fast_filter());
     all.add(
         define(node_ports::NAME, |_| Ok(node_ports::NodePorts))
             .pre_filter()
             .filter()
-            .requeue(),
+            .requeue().fast_filter(),
     );
     all.add(
         define(
@@ -89,7 +91,8 @@ pub fn registry() -> Registry {
             node_resources_balanced_allocation::NodeResourcesBalancedAllocation::new,
         )
         .pre_score()
-        .score(),
+        .score()
+        .fast_score(),
     );
     all.add(
         define(fit::NAME, fit::NodeResourcesFit::new)
@@ -97,21 +100,22 @@ pub fn registry() -> Registry {
             .filter()
             .pre_score()
             .score()
-            .requeue(),
+            .requeue().fast_filter().fast_score(),
     );
-    all.add(define(fit::LEAST_ALLOCATED, fit::SingleStrategy::least_allocated).score());
-    all.add(define(fit::MOST_ALLOCATED, fit::SingleStrategy::most_allocated).score());
+    all.add(define(fit::LEAST_ALLOCATED, fit::SingleStrategy::least_allocated).score().fast_score());
+    all.add(define(fit::MOST_ALLOCATED, fit::SingleStrategy::most_allocated).score().fast_score());
     all.add(
         define(
             fit::REQUESTED_TO_CAPACITY_RATIO,
             fit::SingleStrategy::requested_to_capacity_ratio,
         )
-        .score(),
+        .score()
+        .fast_score(),
     );
     all.add(
         define(node_unschedulable::NAME, |_| Ok(node_unschedulable::NodeUnschedulable))
             .filter()
-            .requeue(),
+            .requeue().fast_filter(),
     );
     all.add(
         define(pod_topology_spread::NAME, pod_topology_spread::PodTopologySpread::new)
@@ -120,13 +124,13 @@ pub fn registry() -> Registry {
             .pre_score()
             .score()
             .normalize()
-            .requeue(),
+            .requeue().fast_filter().fast_score(),
     );
     all.add(
         define(node_volume_limits::NAME, |_| Ok(node_volume_limits::NodeVolumeLimits))
             .pre_filter()
             .filter()
-            .requeue(),
+            .requeue().fast_filter(),
     );
     all.add(
         define(volume_binding::NAME, volume_binding::VolumeBinding::new)
@@ -136,19 +140,19 @@ pub fn registry() -> Registry {
             .score()
             .reserve()
             .pre_bind()
-            .requeue(),
+            .requeue().fast_filter().fast_score(),
     );
     all.add(
         define(volume_restrictions::NAME, |_| Ok(volume_restrictions::VolumeRestrictions))
             .pre_filter()
             .filter()
-            .requeue(),
+            .requeue().fast_filter(),
     );
     all.add(
         define(volume_zone::NAME, |_| Ok(volume_zone::VolumeZone))
             .pre_filter()
             .filter()
-            .requeue(),
+            .requeue().fast_filter(),
     );
     all.add(define(priority_sort::NAME, |_| Ok(priority_sort::PrioritySort)).queue_sort());
     all.add(
@@ -162,7 +166,7 @@ pub fn registry() -> Registry {
             .pre_score()
             .score()
             .normalize()
-            .requeue(),
+            .requeue().fast_filter().fast_score(),
     );
     all
 }

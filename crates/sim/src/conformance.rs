@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use supercargo_config as config;
 use supercargo_engine::{Engine, Outcome};
 use supercargo_framework::registry::Registry;
@@ -148,15 +148,44 @@ impl<'a> Comparison<'a> {
         Self { pod, differences }
     }
 
-    pub(crate) fn equal<T: PartialEq + std::fmt::Debug>(&mut self, node: Option<&str>, what: &str, expected: &T, got: &T) {
+    pub(crate) fn equal<T: PartialEq + Serialize>(&mut self, node: Option<&str>, what: &str, expected: &T, got: &T) {
         if expected != got {
             self.differences.push(Difference {
                 pod: self.pod.to_owned(),
                 node: node.map(str::to_owned),
                 what: what.to_owned(),
-                expected: format!("{expected:?}"),
-                got: format!("{got:?}"),
+                expected: shown(expected),
+                got: shown(got),
             });
+        }
+    }
+}
+
+/// As in the data, where nothing is written as `null`.
+fn shown(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| error.to_string())
+}
+
+/// How a list of cases compares.
+#[derive(Debug, Default)]
+pub struct CheckedCases {
+    /// Cases that are as kube-scheduler has them.
+    pub passed: usize,
+    /// Cases that are not.
+    pub failed: usize,
+    /// Where; the case stands for the pod.
+    pub differences: Vec<Difference>,
+}
+
+impl CheckedCases {
+    /// Checks one case.
+    pub(crate) fn case(&mut self, subject: &str, check: impl FnOnce(&mut Comparison<'_>)) {
+        let before = self.differences.len();
+        check(&mut Comparison::new(subject, &mut self.differences));
+        if self.differences.len() == before {
+            self.passed += 1;
+        } else {
+            self.failed += 1;
         }
     }
 }

@@ -3,8 +3,11 @@
 //!
 //! Texts come in, results go out: files are the caller's.
 
+pub mod configurations;
+pub mod bench;
 pub mod conformance;
 pub mod report;
+pub mod sampling;
 pub mod setup;
 pub mod simulate;
 pub mod trace;

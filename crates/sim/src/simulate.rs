@@ -1,6 +1,6 @@
 //! Schedules pending pods one after another, in queue order, each seeing the ones before it.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use supercargo_engine::{Admission, Decision, Engine, Outcome, Queue};
 use supercargo_model::{Cluster, Pod, object::Object};
@@ -51,7 +51,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn count(&mut self, outcome: &Outcome) {
+    /// Counts one more pod.
+    pub fn count(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Scheduled { .. } => self.scheduled += 1,
             Outcome::Unschedulable => self.unschedulable += 1,
@@ -61,44 +62,90 @@ impl Summary {
     }
 }
 
+/// Pods on their way through an engine, one after another.
+pub struct Schedule<'e> {
+    engine: &'e mut Engine,
+    queue: Queue,
+    held: VecDeque<(Arc<Pod>, Decision)>,
+    other_schedulers: usize,
+}
+
+impl<'e> Schedule<'e> {
+    /// Queues pods. Those that ask for other schedulers are left alone.
+    pub fn new(engine: &'e mut Engine, pods: impl IntoIterator<Item = Arc<Pod>>) -> Self {
+        let mut schedule = Self {
+            engine,
+            queue: Queue::default(),
+            held: VecDeque::new(),
+            other_schedulers: 0,
+        };
+        for pod in pods {
+            schedule.enqueue(pod);
+        }
+        schedule
+    }
+
+    fn enqueue(&mut self, pod: Arc<Pod>) {
+        let Some(profile) = self.engine.profile(&pod.spec.scheduler_name) else {
+            self.other_schedulers += 1;
+            return;
+        };
+        match self.queue.push(profile, pod.clone()) {
+            Admission::Queued => {
+                if let Some(node) = &pod.nominated_node {
+                    self.engine.nominate(pod.clone(), node.clone());
+                }
+            }
+            Admission::Held(_) => {
+                let decision = self.engine.held(&pod);
+                self.held.extend(decision.map(|decision| (pod, decision)));
+            }
+        }
+    }
+
+    /// Decides the next pod; those that are held back come first. Nothing is placed yet: see [`Self::place`].
+    pub fn decide_next(&mut self) -> Option<(Arc<Pod>, Decision)> {
+        if let Some(held) = self.held.pop_front() {
+            return Some(held);
+        }
+        loop {
+            let pod = self.queue.pop()?;
+            if let Some(decision) = self.engine.decide(&pod) {
+                return Some((pod, decision));
+            }
+        }
+    }
+
+    /// Does what was decided, so that the next pod sees it.
+    ///
+    /// Room that can be made for a pod is kept for it, but nobody is evicted: the victims still run when the next pod comes.
+    pub fn place(&mut self, pod: &Arc<Pod>, decision: &Decision) {
+        if let Some(node) = decision.node() {
+            self.engine.assume(pod, node.clone());
+        } else if let Some(Ok(nomination)) = &decision.preemption {
+            self.engine.nominate(pod.clone(), nomination.node.clone());
+        }
+    }
+
+    /// How many pods ask for other schedulers.
+    pub fn other_schedulers(&self) -> usize {
+        self.other_schedulers
+    }
+}
+
 /// Schedules all pods. Each decision is shown as it is made, with the pod; pods that are held back come first.
-///
-/// Room that can be made for a pod is kept for it, but nobody is evicted: the victims still run when the next pod comes.
 pub fn run(
     engine: &mut Engine,
     pods: impl IntoIterator<Item = Arc<Pod>>,
     mut show: impl FnMut(&Arc<Pod>, &Decision),
 ) -> Summary {
-    let mut summary = Summary::default();
-    let mut queue = Queue::default();
-    for pod in pods {
-        let Some(profile) = engine.profile(&pod.spec.scheduler_name) else {
-            summary.other_schedulers += 1;
-            continue;
-        };
-        match queue.push(profile, pod.clone()) {
-            Admission::Queued => {
-                if let Some(node) = &pod.nominated_node {
-                    engine.nominate(pod.clone(), node.clone());
-                }
-            }
-            Admission::Held(_) => {
-                if let Some(decision) = engine.held(&pod) {
-                    summary.count(&decision.outcome);
-                    show(&pod, &decision);
-                }
-            }
-        }
-    }
-    while let Some(pod) = queue.pop() {
-        let Some(decision) = engine.decide(&pod) else {
-            continue;
-        };
-        if let Some(node) = decision.node() {
-            engine.assume(&pod, node.clone());
-        } else if let Some(Ok(nomination)) = &decision.preemption {
-            engine.nominate(pod.clone(), nomination.node.clone());
-        }
+    let mut schedule = Schedule::new(engine, pods);
+    let mut summary = Summary {
+        other_schedulers: schedule.other_schedulers(),
+        ..Summary::default()
+    };
+    while let Some((pod, decision)) = schedule.decide_next() {
+        schedule.place(&pod, &decision);
         summary.count(&decision.outcome);
         show(&pod, &decision);
     }

@@ -25,7 +25,7 @@ fn enabled_and_disabled(seen: &Seen<'_>, point: &str, set: &PluginSetFields, pro
         if set.enabled.iter().any(|plugin| plugin.name == disabled.name) {
             let path = format!("{}.plugins.{point}.disabled[{index}]", seen.at);
             let message = format!(
-                "{} is enabled and disabled at {point}: it stays enabled, and only moves behind the plugins that are on by default",
+                "{} is enabled and disabled at {point}: it stays enabled, behind the default plugins",
                 disabled.name
             );
             let hint = "remove the entry under disabled; an entry under enabled is enough to change a weight";
@@ -39,7 +39,9 @@ fn disabled_without_effect(seen: &Seen<'_>, point: &str, set: &PluginSetFields, 
     for (index, disabled) in set.disabled.iter().enumerate() {
         let name = &*disabled.name;
         let both = set.enabled.iter().any(|plugin| plugin.name == name);
-        let Some((reason, hint)) = (if name == ALL || both { None } else { no_effect(seen, point, name, all) }) else {
+        let Some((reason, hint)) =
+            (if name == ALL || both { None } else { no_effect(seen, point, name, all) })
+        else {
             continue;
         };
         let path = format!("{}.plugins.{point}.disabled[{index}]", seen.at);
@@ -77,11 +79,16 @@ fn arguments_without_effect(seen: &Seen<'_>, problems: &mut Problems) {
         let runs = seen.profile.points.values().flatten().any(|choice| &*choice.plugin == name);
         if seen.registry.get(name).is_none() {
             let message = format!("these arguments have no effect: there is no plugin {name:?}");
-            let hint = plugin_sets::removed(name).map(str::to_owned).or_else(|| plugin_sets::did_you_mean(name, seen.registry));
-            problems.push(seen.text.warning(path, message).hint(hint.unwrap_or_else(|| "remove the entry".to_owned())));
+            let hint = plugin_sets::removed(name)
+                .map(str::to_owned)
+                .or_else(|| plugin_sets::did_you_mean(name, seen.registry));
+            problems.push(
+                seen.text.warning(path, message).hint(hint.unwrap_or_else(|| "remove the entry".to_owned())),
+            );
         } else if !runs {
             let message = format!("these arguments have no effect: {name} is not enabled in this profile");
-            problems.push(seen.text.warning(path, message).hint("enable the plugin, or remove its arguments"));
+            problems
+                .push(seen.text.warning(path, message).hint("enable the plugin, or remove its arguments"));
         }
     }
 }
@@ -90,10 +97,14 @@ fn arguments_without_effect(seen: &Seen<'_>, problems: &mut Problems) {
 fn unprepared(seen: &Seen<'_>, before: Point, step: Point, problems: &mut Problems) {
     let mut plugins_by_path: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for choice in seen.profile.at(step) {
-        let prepares = seen.registry.get(&choice.plugin).is_some_and(|plugin| plugin.points().contains(&before));
+        let prepares =
+            seen.registry.get(&choice.plugin).is_some_and(|plugin| plugin.points().contains(&before));
         let prepared = seen.profile.at(before).iter().any(|other| other.plugin == choice.plugin);
         if prepares && !prepared {
-            plugins_by_path.entry(disabled_by(seen, before, &choice.plugin)).or_default().push(&choice.plugin);
+            plugins_by_path
+                .entry(disabled_by(seen, before, &choice.plugin))
+                .or_default()
+                .push(&choice.plugin);
         }
     }
     let (before, step) = (before.name(), step.name());
@@ -103,7 +114,8 @@ fn unprepared(seen: &Seen<'_>, before: Point, step: Point, problems: &mut Proble
             several => (several.join(", "), "run", "they prepare", "them"),
         };
         let message = format!(
-            "{names} {runs} at {step} and not at {before}, where {it} what {step} needs: pods fail, or are placed as if nothing were known"
+            "{names} {runs} at {step} and not at {before}, where {it} what {step} needs: \
+             pods fail, or are placed as if nothing were known"
         );
         let hint = format!("disable {them} at {step}, too, or leave {them} enabled at {before}");
         problems.push(seen.text.warning(path, message).hint(hint));

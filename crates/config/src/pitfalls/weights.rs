@@ -16,10 +16,14 @@ pub(super) fn warn(seen: &Seen<'_>, problems: &mut Problems) {
 /// The entries that can set a weight, with the paths of their weights; the first of a plugin counts.
 fn setting<'s>(seen: &'s Seen<'_>) -> impl Iterator<Item = (String, &'s PluginFields)> {
     let plugins = &seen.fields.plugins;
-    [("score", &plugins.score), ("multiPoint", &plugins.multi_point)].into_iter().flat_map(move |(point, set)| {
-        let entries = set.enabled.iter().enumerate();
-        entries.map(move |(index, plugin)| (format!("{}.plugins.{point}.enabled[{index}].weight", seen.at), plugin))
-    })
+    [("score", &plugins.score), ("multiPoint", &plugins.multi_point)].into_iter().flat_map(
+        move |(point, set)| {
+            let entries = set.enabled.iter().enumerate();
+            entries.map(move |(index, plugin)| {
+                (format!("{}.plugins.{point}.enabled[{index}].weight", seen.at), plugin)
+            })
+        },
+    )
 }
 
 fn unused(seen: &Seen<'_>, problems: &mut Problems) {
@@ -32,7 +36,9 @@ fn unused(seen: &Seen<'_>, problems: &mut Problems) {
                 if unused && plugin.weight.is_some() {
                     let path = format!("{}.plugins.{}.{list}[{index}].weight", seen.at, point.name());
                     let message = "this weight has no effect: only scores are weighted";
-                    problems.push(seen.text.warning(path, message).hint("put it under score.enabled, or remove it"));
+                    problems.push(
+                        seen.text.warning(path, message).hint("put it under score.enabled, or remove it"),
+                    );
                 }
             }
         }
@@ -40,8 +46,12 @@ fn unused(seen: &Seen<'_>, problems: &mut Problems) {
     for (path, plugin) in setting(seen).filter(|(path, _)| path.contains(".multiPoint.")) {
         let overrides = plugins.score.enabled.iter().any(|other| other.name == plugin.name);
         if plugin.weight.is_some() && overrides {
-            let message = format!("this weight has no effect: {} is named at score, and that entry counts", plugin.name);
-            problems.push(seen.text.warning(path, message).hint("set the weight at score, and remove it here"));
+            let message = format!(
+                "this weight has no effect: {} is named at score, and that entry counts",
+                plugin.name
+            );
+            problems
+                .push(seen.text.warning(path, message).hint("set the weight at score, and remove it here"));
         }
     }
 }
@@ -51,11 +61,23 @@ fn zero_or_negative(seen: &Seen<'_>, problems: &mut Problems) {
         let problem = match plugin.weight {
             Some(0) => seen
                 .text
-                .warning(path, format!("with the weight 0, {} has no influence; kube-scheduler takes 0 as 1", plugin.name))
+                .warning(
+                    path,
+                    format!(
+                        "with the weight 0, {} has no influence; kube-scheduler takes 0 as 1",
+                        plugin.name
+                    ),
+                )
                 .hint("disable the plugin at score instead, or write 1"),
             Some(..0) => seen
                 .text
-                .warning(path, format!("with a negative weight, the nodes that {} likes best are the last choice", plugin.name))
+                .warning(
+                    path,
+                    format!(
+                        "with a negative weight, the nodes that {} likes best are the last choice",
+                        plugin.name
+                    ),
+                )
                 .hint("use a plugin or an argument that prefers what you want, with a positive weight"),
             _ => continue,
         };
@@ -70,8 +92,11 @@ fn forgotten(seen: &Seen<'_>, problems: &mut Problems) {
         let before = spread.and_then(|entry| entry.weight).filter(|weight| *weight != defaults::WEIGHT);
         if let (None, Some(before)) = (plugin.weight, before) {
             let path = format!("{}.plugins.score.enabled[{index}]", seen.at);
-            let message = format!("{} is named without a weight, and so counts 1 instead of {before}", plugin.name);
-            problems.push(seen.text.warning(path, message).hint(format!("write weight: {before}, or remove the entry")));
+            let message =
+                format!("{} is named without a weight, and so counts 1 instead of {before}", plugin.name);
+            problems.push(
+                seen.text.warning(path, message).hint(format!("write weight: {before}, or remove the entry")),
+            );
         }
     }
 }
@@ -86,8 +111,13 @@ fn overriding(seen: &Seen<'_>, problems: &mut Problems) {
         };
         let (weight, others) = (i64::from(choice.weight), total - i64::from(choice.weight));
         if plugin.weight == Some(choice.weight) && weight > others && others_score(&plugin.name) {
-            let message = format!("the weight {weight} lets {} override all other plugins together, which weigh {others}", plugin.name);
-            let hint = format!("if the others are to count, stay well below {others}; if not, disable them at score");
+            let message = format!(
+                "the weight {weight} lets {} override all other plugins together, which weigh {others}",
+                plugin.name
+            );
+            let hint = format!(
+                "if the others are to count, stay well below {others}; if not, disable them at score"
+            );
             problems.push(seen.text.warning(path, message).hint(hint));
         }
     }

@@ -1,6 +1,8 @@
-//! The shape of a type: which fields it reads and of what kind, learned by letting serde read made-up values into it.
+//! The shape of a type: which fields it reads and of what kind, learned by letting serde read made-up values
+//! into it.
 //!
-//! So a schema can be written for a type that has nothing but its `Deserialize`, and never says anything else than what is read.
+//! So a schema can be written for a type that has nothing but its `Deserialize`, and never says anything else
+//! than what is read.
 
 use std::{cell::RefCell, collections::HashSet, fmt};
 
@@ -44,7 +46,8 @@ pub struct Field {
     pub required: bool,
 }
 
-/// The shape of a type. That a field is required goes unnoticed if it comes after a required one that refuses every made-up value.
+/// The shape of a type. That a field is required goes unnoticed if it comes after a required one that refuses
+/// every made-up value.
 pub fn shape_of<T: DeserializeOwned>() -> Shape {
     let mut shape = Shape::Any;
     let mut left_out = HashSet::new();
@@ -62,7 +65,9 @@ pub fn shape_of<T: DeserializeOwned>() -> Shape {
         }
     }
     for (at, field) in all_fields(&shape, "") {
-        let mut without = left_out.clone();
+        // The map itself must be there, even if it was refused for another of its fields.
+        let mut without: HashSet<String> =
+            left_out.iter().filter(|left| !at.starts_with(&**left)).cloned().collect();
         without.insert(join(&at, field));
         if let Err(Refused { missing: Some(missing), at: within }) = read::<T>(&without, &mut shape)
             && (missing, &within) == (field, &at)
@@ -108,7 +113,9 @@ fn require(shape: &mut Shape, at: &str, name: &str) {
 fn inner<'s>(shape: &'s mut Shape, step: &str) -> Option<&'s mut Shape> {
     match shape {
         Shape::List(item) | Shape::Map(item) => Some(item),
-        Shape::Fields(fields) => fields.iter_mut().find(|field| field.name == step).map(|field| &mut field.shape),
+        Shape::Fields(fields) => {
+            fields.iter_mut().find(|field| field.name == step).map(|field| &mut field.shape)
+        }
         _ => None,
     }
 }
@@ -238,7 +245,11 @@ impl<'de> Deserializer<'de> for MadeUp<'_> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Refused> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Refused> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -272,7 +283,8 @@ impl<'de> Deserializer<'de> for MadeUp<'_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Refused> {
-        let first: StrDeserializer<'_, Refused> = variants.first().copied().unwrap_or_default().into_deserializer();
+        let first: StrDeserializer<'_, Refused> =
+            variants.first().copied().unwrap_or_default().into_deserializer();
         self.give(Shape::Names(variants), visitor.visit_enum(first))
     }
 

@@ -1,7 +1,10 @@
 //! Dynamic resource allocation. It is not built yet: pods with resource claims are held, and told so.
 
+use std::sync::Arc;
+
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
+    fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
     points::{
         Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreFilterOutcome, Reserve, ScoreNode,
     },
@@ -69,6 +72,18 @@ impl Reserve for DynamicResources {
 impl PreBind for DynamicResources {
     fn pre_bind(&self, pod: &Pod, _: &str) -> Verdict {
         check(pod)
+    }
+}
+
+impl FastFilter for DynamicResources {
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+        if check(pod).is_ok() { Compiled::Idle } else { Compiled::Slow }
+    }
+}
+
+impl FastScore for DynamicResources {
+    fn compile_score(self: Arc<Self>, _: &Cluster, _: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+        Compiled::Idle
     }
 }
 

@@ -1,9 +1,18 @@
 //! Prefers nodes that have the pod's images already.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
-use supercargo_framework::{MAX_SCORE, ScoreInput, Status, points::ScoreNode, registry::Args};
+use supercargo_framework::{
+    MAX_SCORE, Prepared, ScoreInput, Status,
+    fast::{Compiled, FastScore, Normalization, ScorePart},
+    points::ScoreNode,
+    registry::Args,
+};
 use supercargo_manifest::Problems;
-use supercargo_model::{Name, NodeInfo};
+use supercargo_model::{Cluster, Name, NodeInfo, Pod};
+
+use crate::fast_parts::Fixed;
 
 /// The plugin's name.
 pub const NAME: &str = "ImageLocality";
@@ -57,7 +66,7 @@ impl ScoreNode for ImageLocality {
             Formula::SpreadScaled => {
                 let all_nodes = input.cluster.node_count() as f64;
                 let bytes = cached
-                    .map(|image| (image.size_bytes as f64 * (image.nodes as f64 / all_nodes)) as i64)
+                    .map(|image| (image.size_bytes as f64 * (image.nodes.len() as f64 / all_nodes)) as i64)
                     .fold(0_i64, i64::saturating_add);
                 spread_scaled(bytes, spec.container_count as i64)
             }
@@ -92,6 +101,26 @@ fn cached_bytes(bytes: i64, images: i64) -> i64 {
     let full = i128::from(CACHED_BYTES_FULL) * i128::from(images);
     let score = i128::from(bytes) * i128::from(MAX_SCORE) / full;
     score.clamp(0, i128::from(MAX_SCORE)) as i64
+}
+
+impl FastScore for ImageLocality {
+    /// Only nodes that have one of the images can score.
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+        let mut images = pod.spec.images.iter().filter_map(|image| cluster.image(image)).peekable();
+        if images.peek().is_none() {
+            return Compiled::Idle;
+        }
+        let mut scores = vec![0.0; cluster.columns().len()];
+        let prepared = Prepared::nothing();
+        let input = ScoreInput { prepared: &prepared, cluster, pod, nodes: &[] };
+        for image in images {
+            for node in &image.nodes {
+                let score = self.score_node(input, cluster.node_at(*node));
+                scores[node.index()] = score.unwrap_or(0) as f64;
+            }
+        }
+        Compiled::Part(Box::new(Fixed { scores, normalization: Normalization::None }))
+    }
 }
 
 #[cfg(test)]

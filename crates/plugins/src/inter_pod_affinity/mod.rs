@@ -1,7 +1,9 @@
 //! Affinity and anti-affinity between pods: near which other pods, and far from which, a pod may or should run.
 
 mod preferred;
+mod preferred_fast;
 mod required;
+mod required_fast;
 
 use serde::Deserialize;
 use supercargo_framework::{

@@ -37,14 +37,14 @@ impl DomainScores {
 }
 
 /// What a pod prefers, with namespaces resolved.
-struct Preferences {
-    near: Vec<WeightedAffinityTerm>,
-    far: Vec<WeightedAffinityTerm>,
-    namespace_labels: Labels,
+pub(super) struct Preferences {
+    pub(super) near: Vec<WeightedAffinityTerm>,
+    pub(super) far: Vec<WeightedAffinityTerm>,
+    pub(super) namespace_labels: Labels,
 }
 
 impl Preferences {
-    fn new(cluster: &Cluster, pod: &Pod) -> Self {
+    pub(super) fn new(cluster: &Cluster, pod: &Pod) -> Self {
         let resolve = |terms: &[WeightedAffinityTerm]| {
             let one = |weighted: &WeightedAffinityTerm| WeightedAffinityTerm {
                 weight: weighted.weight,
@@ -59,7 +59,7 @@ impl Preferences {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.near.is_empty() && self.far.is_empty()
     }
 }

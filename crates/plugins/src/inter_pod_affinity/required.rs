@@ -16,10 +16,10 @@ const ANTI_AFFINITY: &str = "node(s) didn't match pod anti-affinity rules";
 
 /// How many terms match in each domain: a node label's key and value.
 #[derive(Clone, Default)]
-struct DomainCounts(HashMap<(Name, Name), i64>);
+pub(super) struct DomainCounts(HashMap<(Name, Name), i64>);
 
 impl DomainCounts {
-    fn add(&mut self, node: &Node, key: &Name, by: i64) {
+    pub(super) fn add(&mut self, node: &Node, key: &Name, by: i64) {
         let Some(value) = node.labels.get(key) else {
             return;
         };
@@ -36,30 +36,36 @@ impl DomainCounts {
     }
 }
 
+/// What is in each domain that matters to a pod.
 #[derive(Clone)]
-struct Counts {
-    affinity_terms: Vec<AffinityTerm>,
-    anti_affinity_terms: Vec<AffinityTerm>,
-    namespace_labels: Labels,
+pub(super) struct Counts {
+    pub(super) affinity_terms: Vec<AffinityTerm>,
+    pub(super) anti_affinity_terms: Vec<AffinityTerm>,
+    pub(super) namespace_labels: Labels,
     /// Running pods that do not want this one near.
-    existing_anti_affinity: DomainCounts,
+    pub(super) existing_anti_affinity: DomainCounts,
     /// Running pods that this one wants near: those that all its terms select.
-    affinity: DomainCounts,
+    pub(super) affinity: DomainCounts,
     /// Running pods that this one does not want near.
-    anti_affinity: DomainCounts,
+    pub(super) anti_affinity: DomainCounts,
 }
 
 impl Counts {
-    fn new(cluster: &Cluster, pod: &Pod) -> Self {
+    /// Nobody counted yet.
+    pub(super) fn empty(cluster: &Cluster, pod: &Pod) -> Self {
         let resolve = |terms: &[AffinityTerm]| terms.iter().map(|t| resolved(t, cluster)).collect();
-        let mut counts = Self {
+        Self {
             affinity_terms: resolve(&pod.spec.pod_affinity.required),
             anti_affinity_terms: resolve(&pod.spec.pod_anti_affinity.required),
             namespace_labels: cluster.namespace_labels(&pod.namespace),
             existing_anti_affinity: DomainCounts::default(),
             affinity: DomainCounts::default(),
             anti_affinity: DomainCounts::default(),
-        };
+        }
+    }
+
+    fn new(cluster: &Cluster, pod: &Pod) -> Self {
+        let mut counts = Self::empty(cluster, pod);
         for node in cluster.nodes() {
             for existing in &node.pods {
                 counts.update(pod, existing, &node.node, 1);
@@ -68,7 +74,7 @@ impl Counts {
         counts
     }
 
-    fn update(&mut self, pod: &Pod, existing: &Pod, node: &Node, by: i64) {
+    pub(super) fn update(&mut self, pod: &Pod, existing: &Pod, node: &Node, by: i64) {
         for term in &existing.spec.pod_anti_affinity.required {
             if term.matches(pod, &self.namespace_labels) {
                 self.existing_anti_affinity.add(node, &term.topology_key, by);
@@ -86,13 +92,13 @@ impl Counts {
         }
     }
 
-    fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.existing_anti_affinity.0.is_empty()
             && self.affinity_terms.is_empty()
             && self.anti_affinity_terms.is_empty()
     }
 
-    fn satisfies_affinity(&self, pod: &Pod, node: &Node) -> bool {
+    pub(super) fn satisfies_affinity(&self, pod: &Pod, node: &Node) -> bool {
         let mut pods_exist = true;
         for term in &self.affinity_terms {
             match node.labels.get(&term.topology_key) {
@@ -104,14 +110,14 @@ impl Counts {
         pods_exist || (self.affinity.0.is_empty() && all_match(&self.affinity_terms, pod))
     }
 
-    fn satisfies_anti_affinity(&self, node: &Node) -> bool {
+    pub(super) fn satisfies_anti_affinity(&self, node: &Node) -> bool {
         self.anti_affinity_terms.iter().all(|term| {
             (node.labels.get(&term.topology_key))
                 .is_none_or(|value| self.anti_affinity.get(&term.topology_key, value) <= 0)
         })
     }
 
-    fn satisfies_existing(&self, node: &Node) -> bool {
+    pub(super) fn satisfies_existing(&self, node: &Node) -> bool {
         self.existing_anti_affinity.0.is_empty()
             || (node.labels.iter())
                 .all(|(key, value)| self.existing_anti_affinity.get(key, value) <= 0)

@@ -1,5 +1,7 @@
 //! Node selectors and node affinity: what a pod requires of a node's labels and name, and what it prefers.
 
+mod fast;
+
 use std::collections::BTreeSet;
 
 use serde::Deserialize;

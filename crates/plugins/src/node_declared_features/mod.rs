@@ -1,8 +1,11 @@
 //! Keeps pods off nodes whose kubelet lacks a feature that they need.
 
+use std::sync::Arc;
+
 use supercargo_framework::{
     Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
+    fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
 use supercargo_model::{Cluster, NodeInfo, Pod};
@@ -55,6 +58,12 @@ impl Requeue for NodeDeclaredFeatures {
                     && before.map(features) != after.map(features)
             }),
         ]
+    }
+}
+
+impl FastFilter for NodeDeclaredFeatures {
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+        if pod.spec.required_features.is_empty() { Compiled::Idle } else { Compiled::Slow }
     }
 }
 

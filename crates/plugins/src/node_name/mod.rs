@@ -1,8 +1,11 @@
 //! A pod that names its node runs there or nowhere.
 
+use std::sync::Arc;
+
 use supercargo_framework::{
     Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
+    fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, Requeue},
 };
 use supercargo_model::{Cluster, NodeInfo, Pod};
@@ -27,6 +30,12 @@ impl Filter for NodeName {
 impl Requeue for NodeName {
     fn events(&self) -> Vec<EventInterest> {
         vec![EventInterest::new(Resource::Node, [Action::Add])]
+    }
+}
+
+impl FastFilter for NodeName {
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+        if pod.node.is_none() { Compiled::Idle } else { Compiled::Slow }
     }
 }
 

@@ -1,11 +1,14 @@
 //! Keeps pods off nodes where a host port that they want is taken.
 
+use std::sync::Arc;
+
 use supercargo_framework::{
     Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
+    fast::{CLOSED, Compiled, FastFilter, FilterPart, OPEN},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
-use supercargo_model::{Cluster, NodeInfo, Pod, ports::HostPort};
+use supercargo_model::{Cluster, NodeId, NodeInfo, Pod, ports::HostPort};
 
 /// The plugin's name.
 pub const NAME: &str = "NodePorts";
@@ -52,6 +55,33 @@ impl Requeue for NodePorts {
             }),
             EventInterest::new(Resource::Node, [Action::Add]),
         ]
+    }
+}
+
+/// The ports that pods of one shape want.
+struct Wanted(Arc<Pod>);
+
+impl FilterPart for Wanted {
+    fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
+        for node in cluster.columns().live.iter() {
+            if open[node.index()] == OPEN && !self.passes(cluster, node) {
+                open[node.index()] = CLOSED;
+            }
+        }
+    }
+
+    fn passes(&self, cluster: &Cluster, node: NodeId) -> bool {
+        !conflict(&self.0.spec.host_ports, &cluster.node_at(node).used_ports)
+    }
+}
+
+impl FastFilter for NodePorts {
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+        if pod.spec.host_ports.is_empty() {
+            Compiled::Idle
+        } else {
+            Compiled::Part(Box::new(Wanted(pod.clone())))
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Prefers nodes whose resources the pod would leave in balance.
 
+mod fast;
+
 use serde::Deserialize;
 use supercargo_framework::{
     MAX_SCORE, Prepared, ScoreInput, Status,

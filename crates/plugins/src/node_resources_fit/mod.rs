@@ -1,5 +1,6 @@
 //! Keeps pods off nodes without enough free resources, and scores nodes by how full they would be.
 
+mod fast;
 mod older_names;
 mod strategy;
 

@@ -16,7 +16,7 @@ pub const MOST_ALLOCATED: &str = "NodeResourcesMostAllocated";
 pub const REQUESTED_TO_CAPACITY_RATIO: &str = "RequestedToCapacityRatio";
 
 /// A plugin that scores by one strategy.
-pub struct SingleStrategy(Scorer);
+pub struct SingleStrategy(pub(super) Scorer);
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

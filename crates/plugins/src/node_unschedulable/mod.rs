@@ -1,14 +1,19 @@
 //! Keeps pods off cordoned nodes, unless they tolerate the taint that goes with cordoning.
 
+use std::sync::Arc;
+
 use supercargo_framework::{
     Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
+    fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, Requeue},
 };
 use supercargo_model::{
     Cluster, NodeInfo, Pod,
     taint::{Effect, Taint, tolerated},
 };
+
+use crate::fast_parts::ByTaintClass;
 
 /// The plugin's name.
 pub const NAME: &str = "NodeUnschedulable";
@@ -50,6 +55,16 @@ impl Requeue for NodeUnschedulable {
                 },
             ),
         ]
+    }
+}
+
+impl FastFilter for NodeUnschedulable {
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+        let tolerated = tolerates_cordon(pod);
+        match ByTaintClass::new(cluster, |class| !class.unschedulable || tolerated) {
+            Some(part) => Compiled::Part(Box::new(part)),
+            None => Compiled::Idle,
+        }
     }
 }
 

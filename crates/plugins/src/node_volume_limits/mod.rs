@@ -8,6 +8,7 @@ use std::{
 use supercargo_framework::{
     Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
+    fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
 use supercargo_model::{
@@ -15,6 +16,8 @@ use supercargo_model::{
     object::Object,
     storage::{CsiNode, PersistentVolumeClaim, Volume, VolumeAttachment, VolumeSource},
 };
+
+use crate::fast_parts::only_without_volumes;
 
 mod attachable;
 use attachable::{Attachable, MissingClaim, attachable_volumes, attached_by_node};
@@ -164,6 +167,12 @@ fn may_use_driver(pod: &Pod, deleted: &VolumeAttachment) -> bool {
         }
         _ => false,
     })
+}
+
+impl FastFilter for NodeVolumeLimits {
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+        only_without_volumes(pod)
+    }
 }
 
 #[cfg(test)]

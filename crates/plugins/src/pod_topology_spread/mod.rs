@@ -2,7 +2,9 @@
 
 mod constraints;
 mod hard;
+mod hard_fast;
 mod soft;
+mod soft_fast;
 
 use serde::Deserialize;
 use supercargo_framework::{
@@ -227,6 +229,9 @@ fn pod_change_helps(pod: &Pod, before: Option<&Pod>, after: Option<&Pod>) -> boo
 }
 
 fn node_change_helps(pod: &Pod, before: Option<&Node>, after: Option<&Node>) -> bool {
+    if pod.spec.spread_constraints.is_empty() {
+        return true;
+    }
     let hard = constraints::own(&pod.spec, WhenUnsatisfiable::DoNotSchedule);
     let counts = |node: &Node| has_all_keys(&node.labels, &hard);
     match (before, after) {

@@ -22,7 +22,7 @@ struct Domains {
     left_out: Vec<bool>,
 }
 
-fn is_host(constraint: &Constraint) -> bool {
+pub(super) fn is_host(constraint: &Constraint) -> bool {
     &*constraint.topology_key == HOSTNAME_LABEL
 }
 

@@ -1,15 +1,21 @@
 //! Keeps pods off nodes with taints that they do not tolerate, and prefers nodes with fewer unwelcome ones.
 
+use std::sync::Arc;
+
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
     event::{Action, EventInterest, Resource},
+    fast::{Compiled, FastFilter, FastScore, FilterPart, Normalization, ScorePart},
     normalize,
     points::{Filter, NormalizeScore, PreScore, PreScoreOutcome, Requeue, ScoreNode},
 };
 use supercargo_model::{
     Cluster, Node, NodeInfo, Pod,
-    taint::{Effect, Toleration, find_untolerated, tolerated},
+    columns::TaintClass,
+    taint::{Effect, Taint, Toleration, find_untolerated, tolerated},
 };
+
+use crate::fast_parts::{ByTaintClass, Fixed};
 
 /// The plugin's name.
 pub const NAME: &str = "TaintToleration";
@@ -32,18 +38,24 @@ struct SoftTolerations(Vec<Toleration>);
 
 impl PreScore for TaintToleration {
     fn pre_score(&self, _: &Cluster, pod: &Pod, _: &[&NodeInfo]) -> Result<PreScoreOutcome, Status> {
-        let soft = |t: &&Toleration| t.effect.is_none_or(|e| e == Effect::PreferNoSchedule);
-        let tolerations = pod.spec.tolerations.iter().filter(soft).cloned().collect();
-        Ok(PreScoreOutcome::go(SoftTolerations(tolerations)))
+        Ok(PreScoreOutcome::go(SoftTolerations(soft_tolerations(pod))))
     }
+}
+
+fn soft_tolerations(pod: &Pod) -> Vec<Toleration> {
+    let soft = |t: &&Toleration| t.effect.is_none_or(|e| e == Effect::PreferNoSchedule);
+    pod.spec.tolerations.iter().filter(soft).cloned().collect()
+}
+
+fn count_unwelcome(taints: &[Taint], tolerations: &[Toleration]) -> i64 {
+    let unwelcome = |t: &&Taint| t.effect == Effect::PreferNoSchedule && !tolerated(t, tolerations);
+    taints.iter().filter(unwelcome).count() as i64
 }
 
 impl ScoreNode for TaintToleration {
     fn score_node(&self, input: ScoreInput<'_>, node: &NodeInfo) -> Result<i64, Status> {
         let SoftTolerations(tolerations) = input.prepared.get()?;
-        let unwelcome = (node.node.taints.iter())
-            .filter(|t| t.effect == Effect::PreferNoSchedule && !tolerated(t, tolerations));
-        Ok(unwelcome.count() as i64)
+        Ok(count_unwelcome(&node.node.taints, tolerations))
     }
 }
 
@@ -69,6 +81,30 @@ impl Requeue for TaintToleration {
             EventInterest::new(Resource::Pod, [Action::UpdatePodToleration])
                 .if_pod(|pod, _, after| after.is_some_and(|after| after.uid == pod.uid)),
         ]
+    }
+}
+
+impl FastFilter for TaintToleration {
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+        let welcome = |class: &TaintClass| find_untolerated(&class.taints, &pod.spec.tolerations).is_none();
+        match ByTaintClass::new(cluster, welcome) {
+            Some(part) => Compiled::Part(Box::new(part)),
+            None => Compiled::Idle,
+        }
+    }
+}
+
+impl FastScore for TaintToleration {
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+        let tolerations = soft_tolerations(pod);
+        let columns = cluster.columns();
+        let by_class: Vec<f64> = (columns.taint_classes.iter())
+            .map(|class| count_unwelcome(&class.taints, &tolerations) as f64)
+            .collect();
+        Compiled::Part(Box::new(Fixed {
+            scores: columns.taint_class.iter().map(|class| by_class[*class as usize]).collect(),
+            normalization: Normalization::Reversed,
+        }))
     }
 }
 

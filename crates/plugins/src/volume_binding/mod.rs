@@ -2,14 +2,19 @@
 //! those that can be made there.
 
 use serde::{Deserialize, de::IgnoredAny};
+use std::sync::Arc;
+
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
     event::EventInterest,
+    fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
     points::{Filter, PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Requeue, Reserve, Score},
     registry::Args,
 };
 use supercargo_manifest::Problems;
 use supercargo_model::{Cluster, NodeInfo, Pod};
+
+use crate::fast_parts::only_without_volumes;
 
 mod bound;
 mod claims;
@@ -100,6 +105,18 @@ impl PreBind for VolumeBinding {
 impl Requeue for VolumeBinding {
     fn events(&self) -> Vec<EventInterest> {
         events::interests()
+    }
+}
+
+impl FastFilter for VolumeBinding {
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+        only_without_volumes(pod)
+    }
+}
+
+impl FastScore for VolumeBinding {
+    fn compile_score(self: Arc<Self>, _: &Cluster, _: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+        Compiled::Idle
     }
 }
 

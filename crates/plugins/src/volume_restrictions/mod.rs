@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use std::sync::Arc;
+
 use supercargo_framework::{
     Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
+    fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
 use supercargo_model::{
@@ -12,6 +15,8 @@ use supercargo_model::{
     object::Object,
     storage::{AccessMode, Disk, VolumeSource},
 };
+
+use crate::fast_parts::only_without_volumes;
 
 /// The plugin's name.
 pub const NAME: &str = "VolumeRestrictions";
@@ -145,6 +150,12 @@ impl Requeue for VolumeRestrictions {
 fn stood_in_the_way(pod: &Pod, deleted: &Pod) -> bool {
     let share_a_claim = || claim_names(pod).any(|name| claim_names(deleted).any(|other| name == other));
     pod.namespace == deleted.namespace && (share_a_disk(pod, deleted) || share_a_claim())
+}
+
+impl FastFilter for VolumeRestrictions {
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+        only_without_volumes(pod)
+    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use std::sync::Arc;
+
 use supercargo_framework::{
     Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
+    fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
 use supercargo_model::{
@@ -12,6 +15,8 @@ use supercargo_model::{
     object::Object,
     storage::{PersistentVolume, PersistentVolumeClaim, VolumeBindingMode, VolumeSource},
 };
+
+use crate::fast_parts::only_without_volumes;
 
 /// The plugin's name.
 pub const NAME: &str = "VolumeZone";
@@ -163,6 +168,12 @@ impl Requeue for VolumeZone {
 fn uses(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
     let names = |source: &VolumeSource| matches!(source, VolumeSource::Claim { name } if *name == claim.name);
     pod.namespace == claim.namespace && pod.spec.volumes.iter().any(|volume| names(&volume.source))
+}
+
+impl FastFilter for VolumeZone {
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+        only_without_volumes(pod)
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,282 @@
+//! What is known about pods of one shape: which nodes are open to them, and what each node scores, kept from pod to pod.
+
+use std::sync::Arc;
+
+use supercargo_framework::{
+    fast::{CLOSED, FilterPart, Normalization, OPEN, Redo, ScorePart},
+    profile::{CompiledProfile, Profile, ScoreColumn, Scores},
+    vector::{Bounds, add_weighted, normalized, vectorized},
+};
+use supercargo_model::{Cluster, Name, NodeId, Pod, changes::Moment};
+
+use crate::pick::Tops;
+
+/// Beyond this share of the nodes, starting anew is cheaper than mending.
+const MEND_AT_MOST: usize = 16;
+
+/// A score and its column.
+struct Column {
+    plugin: Name,
+    weight: f64,
+    part: Box<dyn ScorePart>,
+    raw: Vec<f64>,
+    bounds: Bounds,
+    normalization: Normalization,
+    reads_load: bool,
+    reads_open: bool,
+}
+
+impl Column {
+    /// Its bounds move with almost every pod, so that it is added last, on top of what stays.
+    fn is_restless(&self) -> bool {
+        matches!(self.normalization, Normalization::MinMax | Normalization::Inverted)
+    }
+
+    fn points(&self, node: usize) -> f64 {
+        self.weight * normalized(self.normalization, self.bounds, self.raw[node])
+    }
+}
+
+/// What is known about pods of one shape.
+pub(crate) struct Shape {
+    pod: Arc<Pod>,
+    profile: usize,
+    filters: Vec<Box<dyn FilterPart>>,
+    columns: Vec<Column>,
+    /// The nodes that pass the filters which look only at what nodes are.
+    fixed: Vec<f64>,
+    /// The nodes that pass all filters.
+    open: Vec<f64>,
+    open_count: usize,
+    /// The sum of the columns that are not restless; closed nodes are below all others.
+    base: Vec<f64>,
+    /// The sum of all columns; the same as `base` where no column is restless.
+    totals: Vec<f64>,
+    tops: Tops,
+    known_at: Option<Moment>,
+    touched: Vec<NodeId>,
+}
+
+impl Shape {
+    /// Nothing is known yet; `None` if a plugin has no fast form for such pods.
+    pub(crate) fn new(profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<Self> {
+        let CompiledProfile { filters, scores } = profile.compile(cluster, pod)?;
+        let mut shape = Self {
+            pod: pod.clone(),
+            profile: index,
+            filters,
+            columns: Vec::new(),
+            fixed: Vec::new(),
+            open: Vec::new(),
+            open_count: 0,
+            base: Vec::new(),
+            totals: Vec::new(),
+            tops: Tops::default(),
+            known_at: None,
+            touched: Vec::new(),
+        };
+        shape.set_columns(scores);
+        Some(shape)
+    }
+
+    /// Becomes the shape of another pod, and keeps the memory.
+    pub(crate) fn reuse(&mut self, profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<()> {
+        let CompiledProfile { filters, scores } = profile.compile(cluster, pod)?;
+        self.pod = pod.clone();
+        self.profile = index;
+        self.filters = filters;
+        self.known_at = None;
+        self.set_columns(scores);
+        Some(())
+    }
+
+    fn set_columns(&mut self, scores: Vec<(Name, i32, Box<dyn ScorePart>)>) {
+        let mut spare: Vec<Vec<f64>> = self.columns.drain(..).map(|column| column.raw).collect();
+        self.columns.extend(scores.into_iter().map(|(plugin, weight, part)| Column {
+            plugin,
+            weight: f64::from(weight),
+            raw: spare.pop().unwrap_or_default(),
+            bounds: Bounds { lowest: 0.0, highest: 0.0 },
+            normalization: part.normalization(),
+            reads_load: part.reads_load(),
+            reads_open: part.reads_open(),
+            part,
+        }));
+    }
+
+    /// Whether a pod is of this shape. Specs are shared, so that equal ones are the same.
+    pub(crate) fn is_of(&self, profile: usize, pod: &Pod) -> bool {
+        self.profile == profile && Arc::ptr_eq(&self.pod.spec, &pod.spec) && self.pod.namespace == pod.namespace
+    }
+
+    /// The pod that the shape was made for.
+    pub(crate) fn pod(&self) -> &Pod {
+        &self.pod
+    }
+
+    /// How many nodes are open.
+    pub(crate) fn open_count(&self) -> usize {
+        self.open_count
+    }
+
+    /// The best nodes.
+    pub(crate) fn tops(&self) -> &Tops {
+        &self.tops
+    }
+
+    /// The totals by place.
+    pub(crate) fn totals(&self) -> &[f64] {
+        &self.totals
+    }
+
+    /// Brings everything up to date with the cluster. `None` if the shape must be compiled anew, because something
+    /// other than pods has changed.
+    pub(crate) fn catch_up(&mut self, cluster: &Cluster) -> Option<()> {
+        let Some(known_at) = self.known_at else {
+            self.start(cluster);
+            return Some(());
+        };
+        if known_at == cluster.changes().now() {
+            return Some(());
+        }
+        let changes = cluster.changes().since(known_at)?;
+        if changes.len() * MEND_AT_MOST > cluster.node_count() {
+            self.start(cluster);
+            return Some(());
+        }
+        self.touched.clear();
+        let mut refilter = false;
+        let mut restless = false;
+        for change in changes {
+            if !self.touched.contains(&change.node) {
+                self.touched.push(change.node);
+            }
+            for filter in &mut self.filters {
+                refilter |= filter.note(cluster, change) == Redo::All;
+            }
+            for column in &mut self.columns {
+                restless |= column.part.note(cluster, change, &mut column.raw) != Redo::Nothing;
+            }
+        }
+        self.known_at = Some(cluster.changes().now());
+        self.mend(cluster, refilter, restless);
+        Some(())
+    }
+
+    /// Works everything out from nothing.
+    fn start(&mut self, cluster: &Cluster) {
+        self.known_at = Some(cluster.changes().now());
+        let columns = cluster.columns();
+        let places = columns.len();
+        self.fixed.clear();
+        self.fixed.resize(places, CLOSED);
+        for node in columns.live.iter() {
+            self.fixed[node.index()] = OPEN;
+        }
+        for filter in self.filters.iter_mut().filter(|filter| !filter.reads_load()) {
+            filter.close(cluster, &mut self.fixed);
+        }
+        self.refilter(cluster);
+        for column in &mut self.columns {
+            column.raw.resize(places, 0.0);
+            column.part.fill(cluster, &self.open, &mut column.raw);
+        }
+        self.sum_all();
+    }
+
+    fn refilter(&mut self, cluster: &Cluster) {
+        self.open.clear();
+        self.open.extend_from_slice(&self.fixed);
+        for filter in self.filters.iter_mut().filter(|filter| filter.reads_load()) {
+            filter.close(cluster, &mut self.open);
+        }
+        self.open_count = vectorized(|| self.open.iter().filter(|open| **open == OPEN).count());
+    }
+
+    /// Mends what the touched nodes changed.
+    fn mend(&mut self, cluster: &Cluster, refilter: bool, restless: bool) {
+        let before = if refilter { self.open.clone() } else { Vec::new() };
+        let mut moved = false;
+        if refilter {
+            self.refilter(cluster);
+            moved = before != self.open;
+        } else {
+            for node in &self.touched {
+                let i = node.index();
+                let passes = self.fixed[i] == OPEN
+                    && (self.filters.iter()).all(|f| !f.reads_load() || f.passes(cluster, *node));
+                let open = if passes { OPEN } else { CLOSED };
+                if open != self.open[i] {
+                    moved = true;
+                    self.open[i] = open;
+                    self.open_count = if passes { self.open_count + 1 } else { self.open_count - 1 };
+                }
+            }
+        }
+        for column in self.columns.iter_mut().filter(|column| column.reads_load) {
+            for node in &self.touched {
+                column.raw[node.index()] = column.part.score(cluster, *node);
+            }
+        }
+        if moved {
+            for column in self.columns.iter_mut().filter(|column| column.reads_open) {
+                column.part.fill(cluster, &self.open, &mut column.raw);
+            }
+            return self.sum_all();
+        }
+        for node in &self.touched {
+            let i = node.index();
+            let still = self.columns.iter().filter(|column| !column.is_restless());
+            self.base[i] = self.open[i] + still.map(|column| column.points(i)).sum::<f64>();
+        }
+        if restless {
+            self.sum_restless();
+        } else {
+            for node in &self.touched {
+                let i = node.index();
+                let on_top = self.columns.iter().filter(|column| column.is_restless());
+                self.totals[i] = self.base[i] + on_top.map(|column| column.points(i)).sum::<f64>();
+                self.tops.update(&self.totals, i);
+            }
+        }
+    }
+
+    fn sum_all(&mut self) {
+        self.base.clear();
+        self.base.extend_from_slice(&self.open);
+        for column in self.columns.iter_mut().filter(|column| !column.is_restless()) {
+            if column.normalization != Normalization::None {
+                column.bounds = Bounds::of(column.normalization, &column.raw, &self.open);
+            }
+            add_weighted(&mut self.base, &column.raw, column.weight, column.normalization, column.bounds);
+        }
+        self.sum_restless();
+    }
+
+    fn sum_restless(&mut self) {
+        self.totals.clear();
+        self.totals.extend_from_slice(&self.base);
+        for column in self.columns.iter_mut().filter(|column| column.is_restless()) {
+            column.bounds = Bounds::of(column.normalization, &column.raw, &self.open);
+            add_weighted(&mut self.totals, &column.raw, column.weight, column.normalization, column.bounds);
+        }
+        self.tops.rebuild(&self.totals);
+    }
+
+    /// The open nodes and their scores, as a record of a decision has them.
+    pub(crate) fn record(&self, cluster: &Cluster) -> (Vec<Name>, Scores) {
+        let nodes: Vec<NodeId> = cluster.columns().live.iter().filter(|n| self.open[n.index()] == OPEN).collect();
+        let columns = (self.columns.iter())
+            .map(|column| ScoreColumn {
+                plugin: column.plugin.clone(),
+                weight: column.weight as i32,
+                raw: nodes.iter().map(|n| column.raw[n.index()] as i64).collect(),
+                normalized: (nodes.iter())
+                    .map(|n| normalized(column.normalization, column.bounds, column.raw[n.index()]) as i64)
+                    .collect(),
+            })
+            .collect();
+        let totals = nodes.iter().map(|n| self.totals[n.index()] as i64).collect();
+        (nodes.iter().map(|n| cluster.node_at(*n).name().clone()).collect(), Scores { columns, totals })
+    }
+}

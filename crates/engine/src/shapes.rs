@@ -1,0 +1,122 @@
+//! The shapes that are kept: those seen more than once, within a bound of memory.
+
+use std::{collections::HashMap, sync::Arc};
+
+use supercargo_framework::profile::Profile;
+use supercargo_model::{Cluster, Pod};
+
+use crate::shape::Shape;
+
+/// About how much memory kept shapes may take.
+const MEMORY_BYTES: usize = 256 * 1024 * 1024;
+/// Columns of eight bytes that a shape has, roughly.
+const COLUMNS: usize = 12;
+const MIN_KEPT: usize = 8;
+const MAX_KEPT: usize = 1024;
+/// How many specs are remembered as seen.
+const REMEMBERED: usize = 16 * 1024;
+
+/// The shapes.
+#[derive(Default)]
+pub(crate) struct Shapes {
+    kept: Vec<Kept>,
+    by_spec: HashMap<usize, Vec<usize>>,
+    /// For shapes that are new: its memory stays warm when every pod is of another shape.
+    scratch: Option<Shape>,
+    /// How often a spec came, by its address. An address that is used again makes a shape kept too early, no more.
+    seen: HashMap<usize, u32>,
+    clock: u64,
+}
+
+struct Kept {
+    shape: Shape,
+    used_at: u64,
+}
+
+fn address(pod: &Pod) -> usize {
+    Arc::as_ptr(&pod.spec) as usize
+}
+
+impl Shapes {
+    /// The shape of a pod, up to date; `None` if a plugin has no fast form for it.
+    pub(crate) fn of(
+        &mut self,
+        profile: &Profile,
+        index: usize,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+    ) -> Option<&Shape> {
+        self.clock += 1;
+        let shape = match self.find(index, pod) {
+            Some(place) => {
+                self.kept[place].used_at = self.clock;
+                &mut self.kept[place].shape
+            }
+            None if self.is_new(pod) => self.scratch_for(profile, index, cluster, pod)?,
+            None => {
+                let place = self.keep(profile, index, cluster, pod)?;
+                &mut self.kept[place].shape
+            }
+        };
+        if shape.catch_up(cluster).is_none() {
+            shape.reuse(profile, index, cluster, pod)?;
+            shape.catch_up(cluster);
+        }
+        Some(shape)
+    }
+
+    fn find(&self, index: usize, pod: &Pod) -> Option<usize> {
+        let places = self.by_spec.get(&address(pod))?;
+        places.iter().copied().find(|place| self.kept[*place].shape.is_of(index, pod))
+    }
+
+    fn is_new(&mut self, pod: &Pod) -> bool {
+        if self.seen.len() >= REMEMBERED {
+            self.seen.clear();
+        }
+        let times = self.seen.entry(address(pod)).or_insert(0);
+        *times += 1;
+        *times == 1
+    }
+
+    fn scratch_for(&mut self, profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<&mut Shape> {
+        match &mut self.scratch {
+            Some(scratch) => scratch.reuse(profile, index, cluster, pod)?,
+            None => self.scratch = Some(Shape::new(profile, index, cluster, pod)?),
+        }
+        self.scratch.as_mut()
+    }
+
+    fn keep(&mut self, profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<usize> {
+        let shape = Shape::new(profile, index, cluster, pod)?;
+        let bytes = (cluster.columns().len() * COLUMNS * size_of::<f64>()).max(1);
+        let room = (MEMORY_BYTES / bytes).clamp(MIN_KEPT, MAX_KEPT);
+        let kept = Kept { shape, used_at: self.clock };
+        let place = if self.kept.len() < room {
+            self.kept.push(kept);
+            self.kept.len() - 1
+        } else {
+            let place = self.least_recently_used();
+            let old = std::mem::replace(&mut self.kept[place], kept);
+            self.forget(&old.shape, place);
+            place
+        };
+        self.by_spec.entry(address(pod)).or_default().push(place);
+        Some(place)
+    }
+
+    fn least_recently_used(&self) -> usize {
+        let oldest = self.kept.iter().enumerate().min_by_key(|(_, kept)| kept.used_at);
+        oldest.map_or(0, |(place, _)| place)
+    }
+
+    fn forget(&mut self, shape: &Shape, place: usize) {
+        let address = address(shape.pod());
+        if let Some(places) = self.by_spec.get_mut(&address) {
+            places.retain(|other| *other != place);
+            if places.is_empty() {
+                self.by_spec.remove(&address);
+            }
+        }
+    }
+}

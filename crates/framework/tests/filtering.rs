@@ -1,0 +1,363 @@
+//! PreFilter, Filter, PostFilter, Reserve and PreEnqueue, as a profile runs them.
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+
+use supercargo_framework::{
+    Code, Prepared, Status, Verdict,
+    points::{Filter, PostFilter, PreEnqueue, PreFilter, PreFilterOutcome, Reserve},
+    preemption::{FilterRunner, NodeVerdicts, Nomination, Nominations, Rejection, no_node_available},
+    profile::{PreFilterEnd, Profile, ProfileRunner},
+    registry::{Point, define},
+};
+use supercargo_model::{
+    Cluster, Name, NodeInfo, Pod,
+    testing::{cluster, node, pod},
+};
+use support::{Found, Setup, finds};
+
+fn three_nodes() -> Cluster {
+    cluster(["a", "b", "c"].map(node))
+}
+
+/// How PreFilter ends: the nodes left and what is said of the others, or who refuses and why.
+fn pre_filter(profile: &Profile) -> String {
+    match profile.pre_filter(&three_nodes(), &pod("p").pod()) {
+        Err(error) => format!("error: {error}"),
+        Ok(PreFilterEnd::Rejected { rejection, .. }) => {
+            let Rejection { plugin, status } = rejection;
+            format!("{plugin}: {} {}", status.code.name(), status.message())
+        }
+        Ok(PreFilterEnd::Go(go)) => match go.nodes {
+            None => "all".to_owned(),
+            Some(nodes) => {
+                let nodes: Vec<&str> = nodes.iter().map(|n| &**n).collect();
+                format!("{} ({})", nodes.join(" "), go.others.message())
+            }
+        },
+    }
+}
+
+#[test]
+fn before_the_nodes_are_looked_at() {
+    use Code::{Error, Unschedulable, UnschedulableAndUnresolvable};
+    use Found::{Not, Only, Skip};
+    // (what One, Two and Three find, how it ends)
+    let cases = [
+        ([Skip, Skip, Skip], "all"),
+        ([Skip, Only(&["a", "b"]), Skip], "a b (node(s) didn't satisfy plugin(s) [Two])"),
+        (
+            [Only(&["a", "b"]), Only(&["b", "c"]), Skip],
+            "b (node(s) didn't satisfy plugin(s) [One Two])",
+        ),
+        (
+            [Only(&[]), Skip, Skip],
+            ": UnschedulableAndUnresolvable node(s) didn't satisfy plugin One",
+        ),
+        (
+            [Only(&["a"]), Only(&["b"]), Skip],
+            ": UnschedulableAndUnresolvable node(s) didn't satisfy plugin(s) [One Two] simultaneously",
+        ),
+        // Once nothing is left, nobody else is asked.
+        (
+            [Only(&["a"]), Only(&["b"]), Not(Error, "broken")],
+            ": UnschedulableAndUnresolvable node(s) didn't satisfy plugin(s) [One Two] simultaneously",
+        ),
+        // A refusal that evictions could help lets the others speak; the last one counts.
+        ([Not(Unschedulable, "no"), Skip, Skip], "One: Unschedulable no"),
+        (
+            [Not(Unschedulable, "no"), Not(Unschedulable, "nor this"), Skip],
+            "Two: Unschedulable nor this",
+        ),
+        (
+            [Not(Unschedulable, "no"), Skip, Not(UnschedulableAndUnresolvable, "never")],
+            "Three: UnschedulableAndUnresolvable never",
+        ),
+        (
+            [Not(Unschedulable, "no"), Skip, Not(Error, "broken")],
+            "error: running PreFilter plugin \"Three\": broken",
+        ),
+        // One that they could not help ends it.
+        (
+            [Not(UnschedulableAndUnresolvable, "never"), Skip, Not(Error, "broken")],
+            "One: UnschedulableAndUnresolvable never",
+        ),
+    ];
+    for ([one, two, three], expected) in cases {
+        let profile = Setup::new()
+            .with(finds("One", one), 0)
+            .with(finds("Two", two), 0)
+            .with(finds("Three", three), 0)
+            .ready();
+        assert_eq!(pre_filter(&profile), expected);
+    }
+}
+
+/// Who refuses node `a`, and why.
+fn filter(profile: &Profile) -> Result<(), (Name, Status)> {
+    let (cluster, pod) = (three_nodes(), pod("p").pod());
+    let Ok(PreFilterEnd::Go(go)) = profile.pre_filter(&cluster, &pod) else {
+        panic!("goes on");
+    };
+    let verdict = profile.filter(&go.state, &cluster, &pod, cluster.node("a").unwrap());
+    verdict.map_err(|Rejection { plugin, status }| (plugin, status))
+}
+
+#[test]
+fn the_first_refusal_of_a_node_counts() {
+    let setup = |one, two| Setup::new().with(finds("One", one), 0).with(finds("Two", two), 0);
+    let refused_by = |profile: &Profile| filter(profile).map_err(|(plugin, _)| plugin.to_string());
+    assert_eq!(refused_by(&setup(Found::Refuses("a"), Found::Refuses("a")).ready()), Err("One".into()));
+    assert_eq!(refused_by(&setup(Found::Refuses("b"), Found::Refuses("a")).ready()), Err("Two".into()));
+    assert_eq!(refused_by(&setup(Found::Refuses("b"), Found::Refuses("c")).ready()), Ok(()));
+    // A plugin that skipped itself is not asked.
+    assert_eq!(refused_by(&setup(Found::Skip, Found::Skip).ready()), Ok(()));
+}
+
+#[test]
+fn a_filter_misses_what_was_not_prepared() {
+    let profile = Setup::new()
+        .with(finds("Finds", Found::Refuses("a")), 0)
+        .without(Point::PreFilter, "Finds")
+        .ready();
+    let (plugin, status) = filter(&profile).unwrap_err();
+    assert_eq!((&*plugin, status.code), ("Finds", Code::Error));
+    let message = status.message();
+    let start = "running \"Finds\" filter plugin: nothing was prepared for this step";
+    assert!(message.starts_with(start), "{message}");
+}
+
+/// Lets so many pods on a node, and keeps count in what it prepared.
+struct AtMost(usize);
+
+impl PreFilter for AtMost {
+    fn pre_filter(&self, _: &Cluster, _: &Pod) -> Result<PreFilterOutcome, Status> {
+        Ok(PreFilterOutcome::go(0_usize))
+    }
+
+    fn add_pod(&self, prepared: &mut Prepared, _: &Pod, _: &Pod, _: &NodeInfo) -> Verdict {
+        *prepared.get_mut::<usize>()? += 1;
+        Ok(())
+    }
+
+    fn remove_pod(&self, prepared: &mut Prepared, _: &Pod, _: &Pod, _: &NodeInfo) -> Verdict {
+        *prepared.get_mut::<usize>()? -= 1;
+        Ok(())
+    }
+}
+
+impl Filter for AtMost {
+    fn filter(&self, prepared: &Prepared, _: &Cluster, _: &Pod, node: &NodeInfo) -> Verdict {
+        let told = *prepared.get::<usize>()?;
+        if told > self.0 || node.pods.len() > self.0 {
+            return Err(Status::unschedulable("full"));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn room_is_left_for_nominated_pods_that_are_no_less_important() {
+    let plugin = define("AtMost", |_| Ok(AtMost(0))).pre_filter().filter();
+    let profile = Setup::new().with(plugin, 0).ready();
+    let (cluster, waiting) = (three_nodes(), pod("p").priority(5).pod());
+    let Ok(PreFilterEnd::Go(go)) = profile.pre_filter(&cluster, &waiting) else {
+        panic!("goes on");
+    };
+    // (the nominated pod, its node, is there room on a)
+    let cases = [
+        (pod("q").priority(9), "a", false),
+        (pod("q").priority(5), "a", false),
+        (pod("q").priority(4), "a", true),
+        (pod("q").priority(9), "b", true),
+        // The pod itself is not in its own way.
+        (pod("p").priority(5), "a", true),
+    ];
+    for (nominated, on, room) in cases {
+        let mut nominations = Nominations::default();
+        nominations.nominate(nominated.clone().pod(), on.into());
+        let a = cluster.node("a").unwrap();
+        let verdict = profile.filter_with_nominated(&go.state, &cluster, &nominations, &waiting, a);
+        assert_eq!(verdict.is_ok(), room, "{nominated:?} on {on}");
+        // The claim is over.
+        nominations.forget(&nominated.pod().uid);
+        assert!(nominations.is_empty());
+        assert!(profile.filter_with_nominated(&go.state, &cluster, &nominations, &waiting, a).is_ok());
+    }
+}
+
+#[test]
+fn a_pod_has_one_nomination_at_a_time() {
+    let mut nominations = Nominations::default();
+    let (nominated, waiting) = (pod("q").priority(1).pod(), pod("p").pod());
+    nominations.nominate(nominated.clone(), "a".into());
+    nominations.nominate(nominated, "b".into());
+    assert_eq!(nominations.ahead_of(&waiting, "a").count(), 0);
+    assert_eq!(nominations.ahead_of(&waiting, "b").count(), 1);
+}
+
+#[test]
+fn what_if_pods_came_or_went() {
+    let plugin = define("AtMost", |_| Ok(AtMost(1))).pre_filter().filter();
+    let profile = Setup::new().with(plugin, 0).with(finds("Skips", Found::Skip), 0).ready();
+    let (cluster, waiting, other) = (three_nodes(), pod("p").pod(), pod("q").pod());
+    let Ok(PreFilterEnd::Go(go)) = profile.pre_filter(&cluster, &waiting) else {
+        panic!("goes on");
+    };
+    let nominations = Nominations::default();
+    let runner = ProfileRunner {
+        profile: &profile,
+        cluster: &cluster,
+        nominations: &nominations,
+        state: &go.state,
+        seed: 7,
+    };
+    let a = cluster.node("a").unwrap();
+    let mut state = runner.state();
+    runner.add_pod(&mut state, &waiting, &other, a).unwrap();
+    runner.add_pod(&mut state, &waiting, &other, a).unwrap();
+    assert!(runner.filter(&state, &waiting, a).is_err());
+    runner.remove_pod(&mut state, &waiting, &other, a).unwrap();
+    assert!(runner.filter(&state, &waiting, a).is_ok());
+    // It all happened to a copy.
+    runner.add_pod(&mut state, &waiting, &other, a).unwrap();
+    assert!(runner.filter(&runner.state(), &waiting, a).is_ok());
+    assert_eq!(runner.seed(), 7);
+}
+
+/// Makes room on a node, or says why not.
+struct MakesRoom(Result<&'static str, (Code, &'static str)>);
+
+impl PostFilter for MakesRoom {
+    fn post_filter(&self, _: &dyn FilterRunner, _: &Pod, _: &NodeVerdicts) -> Result<Nomination, Status> {
+        match self.0 {
+            Ok(node) => Ok(Nomination {
+                node: node.into(),
+                victims: vec![],
+            }),
+            Err((code, reason)) => Err(Status::new(code, [reason.into()])),
+        }
+    }
+}
+
+#[test]
+fn the_first_that_can_make_room_does() {
+    use Code::{Error, Unschedulable};
+    // (what One and Two say, how it ends)
+    let cases = [
+        ([Ok("a"), Ok("b")], Ok("a")),
+        ([Err((Unschedulable, "not I")), Ok("b")], Ok("b")),
+        ([Err((Unschedulable, "not I")), Err((Unschedulable, "nor I"))], Err((Unschedulable, "not I, nor I"))),
+        // A fault ends it.
+        ([Err((Error, "broken")), Ok("b")], Err((Error, "broken"))),
+    ];
+    for ([one, two], expected) in cases {
+        let profile = Setup::new()
+            .with(define("One", move |_| Ok(MakesRoom(one))).post_filter(), 0)
+            .with(define("Two", move |_| Ok(MakesRoom(two))).post_filter(), 0)
+            .ready();
+        let (cluster, nominations, state) = (three_nodes(), Nominations::default(), Default::default());
+        let runner = ProfileRunner {
+            profile: &profile,
+            cluster: &cluster,
+            nominations: &nominations,
+            state: &state,
+            seed: 0,
+        };
+        let found = profile.post_filter(&runner, &pod("p").pod(), &NodeVerdicts::default());
+        let found = found.map(|n| n.node.to_string()).map_err(|s| (s.code, s.message()));
+        let expected = expected.map(str::to_owned).map_err(|(code, m)| (code, m.to_owned()));
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn reasons_are_counted_and_sorted_as_texts() {
+    let cluster = cluster((0..12).map(|i| node(&format!("n{i:02}"))));
+    let mut verdicts = NodeVerdicts::default();
+    for (i, node) in cluster.nodes().enumerate() {
+        let mut status = Status::unschedulable("Insufficient cpu");
+        if i < 2 {
+            status.reasons.push("Insufficient memory".into());
+        }
+        let plugin = "Fit".into();
+        verdicts.rejected.insert(node.id, Rejection { plugin, status });
+    }
+    // "1…" comes before "2…", whatever the number.
+    assert_eq!(verdicts.summary(12), "12 Insufficient cpu, 2 Insufficient memory");
+    // Nodes that were not looked at share one reason.
+    verdicts.others = Status::unresolvable("node(s) were elsewhere");
+    assert_eq!(
+        verdicts.summary(15),
+        "12 Insufficient cpu, 2 Insufficient memory, 3 node(s) were elsewhere"
+    );
+    let unknown = three_nodes().nodes().nth(2).unwrap().id;
+    assert_eq!(NodeVerdicts::default().of(unknown).code, Code::UnschedulableAndUnresolvable);
+    assert_eq!(no_node_available(3, "3 Insufficient cpu"), "0/3 nodes are available: 3 Insufficient cpu.");
+    assert_eq!(no_node_available(3, ""), "0/3 nodes are available:");
+}
+
+/// Notes what happens; refuses if told so.
+struct Reserves {
+    name: &'static str,
+    refuses: bool,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Reserve for Reserves {
+    fn reserve(&self, _: &Pod, node: &str) -> Verdict {
+        self.log.lock().unwrap().push(format!("{} {node}", self.name));
+        if self.refuses { Err(Status::unschedulable("taken")) } else { Ok(()) }
+    }
+
+    fn unreserve(&self, _: &Pod, node: &str) {
+        self.log.lock().unwrap().push(format!("not {} {node}", self.name));
+    }
+}
+
+#[test]
+fn what_is_reserved_is_given_back_in_the_opposite_order() {
+    let run = |refuses: Option<&'static str>| {
+        let log: Arc<Mutex<Vec<String>>> = Arc::default();
+        let plugin = |name: &'static str| {
+            let log = log.clone();
+            define(name, move |_| {
+                Ok(Reserves {
+                    name,
+                    refuses: refuses == Some(name),
+                    log: log.clone(),
+                })
+            })
+            .reserve()
+        };
+        let profile = Setup::new().with(plugin("One"), 0).with(plugin("Two"), 0).with(plugin("Three"), 0).ready();
+        let refused = profile.reserve(&pod("p").pod(), "a").map_err(|r| r.plugin.to_string());
+        let log = log.lock().unwrap().join(", ");
+        (refused, log)
+    };
+    assert_eq!(run(None), (Ok(()), "One a, Two a, Three a".to_owned()));
+    // All are told, also those that were not asked yet.
+    let expected = "One a, Two a, not Three a, not Two a, not One a".to_owned();
+    assert_eq!(run(Some("Two")), (Err("Two".to_owned()), expected));
+}
+
+#[test]
+fn the_first_that_holds_a_pod_back_is_named() {
+    struct Holds(bool);
+    impl PreEnqueue for Holds {
+        fn pre_enqueue(&self, _: &Pod) -> Verdict {
+            if self.0 { Err(Status::unresolvable("not yet")) } else { Ok(()) }
+        }
+    }
+    let run = |one: bool, two: bool| {
+        let profile = Setup::new()
+            .with(define("One", move |_| Ok(Holds(one))).pre_enqueue(), 0)
+            .with(define("Two", move |_| Ok(Holds(two))).pre_enqueue(), 0)
+            .ready();
+        profile.pre_enqueue(&pod("p").pod()).map_err(|r| r.plugin.to_string())
+    };
+    assert_eq!(run(false, false), Ok(()));
+    assert_eq!(run(true, true), Err("One".to_owned()));
+    assert_eq!(run(false, true), Err("Two".to_owned()));
+}

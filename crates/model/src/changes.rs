@@ -1,0 +1,69 @@
+//! What has changed lately, so that whoever keeps answers knows which of them to mend.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use crate::{NodeId, Pod};
+
+/// Whoever is further behind than this starts anew.
+const KEPT_CHANGES: usize = 4096;
+
+/// A pod came to a node, or left it.
+#[derive(Clone, Debug)]
+pub struct PodChange {
+    /// The node.
+    pub node: NodeId,
+    /// The pod.
+    pub pod: Arc<Pod>,
+    /// It came.
+    pub added: bool,
+}
+
+impl PodChange {
+    /// 1 for a pod that came, −1 for one that left.
+    pub fn sign(&self) -> i64 {
+        if self.added { 1 } else { -1 }
+    }
+}
+
+/// A moment in the history of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    facts: u64,
+    pods: u64,
+}
+
+/// The latest changes.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// How often something other than a pod's place has changed.
+    facts: u64,
+    /// How many pods have come or left.
+    pods: u64,
+    latest: VecDeque<PodChange>,
+}
+
+impl Changes {
+    /// Now.
+    pub fn now(&self) -> Moment {
+        Moment { facts: self.facts, pods: self.pods }
+    }
+
+    /// The pods that came or left since a moment; `None` if more than that has changed, or too long ago.
+    pub fn since(&self, moment: Moment) -> Option<impl ExactSizeIterator<Item = &PodChange>> {
+        let missed = usize::try_from(self.pods.checked_sub(moment.pods)?).ok()?;
+        let known = moment.facts == self.facts && missed <= self.latest.len();
+        known.then(|| self.latest.range(self.latest.len() - missed..))
+    }
+
+    pub(crate) fn fact(&mut self) {
+        self.facts += 1;
+    }
+
+    pub(crate) fn pod(&mut self, change: PodChange) {
+        if self.latest.len() == KEPT_CHANGES {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(change);
+        self.pods += 1;
+    }
+}

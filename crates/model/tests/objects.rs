@@ -1,0 +1,193 @@
+//! Reading what `kubectl get` prints, and what is said when it cannot be read.
+
+use supercargo_manifest::{Problems, Source};
+use supercargo_model::object::{Kind, Object, Objects, Reader};
+
+fn read(texts: &[&str]) -> Result<Objects, Problems> {
+    let mut reader = Reader::default();
+    for (i, text) in texts.iter().enumerate() {
+        reader.read(&Source::new(format!("{i}.yaml"), *text));
+    }
+    reader.finish()
+}
+
+fn kinds(objects: &Objects) -> Vec<&'static str> {
+    objects.objects.iter().map(|object| object.kind().name()).collect()
+}
+
+const NODE: &str = "{apiVersion: v1, kind: Node, metadata: {name: node}}";
+const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: p}}";
+
+#[test]
+fn single_objects_streams_and_lists() {
+    let stream = format!("{NODE}\n---\n# nothing\n---\n{POD}\n");
+    let list = format!("{{apiVersion: v1, kind: List, items: [{NODE}, {POD}]}}");
+    let nested = format!("{{apiVersion: v1, kind: List, items: [{{apiVersion: v1, kind: List, items: [{NODE}]}}, {POD}]}}");
+    let json = r#"{"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}]}"#;
+    for texts in [&[NODE, POD][..], &[&stream], &[&list], &[&nested], &[json]] {
+        assert_eq!(kinds(&read(texts).unwrap()), ["Node", "Pod"], "{texts:?}");
+    }
+}
+
+#[test]
+fn items_of_a_typed_list_need_not_repeat_their_kind() {
+    let pods = "{apiVersion: v1, kind: PodList, items: [{metadata: {name: a}}, {metadata: {name: b}}]}";
+    assert_eq!(kinds(&read(&[pods]).unwrap()), ["Pod", "Pod"]);
+    let sets = "{apiVersion: apps/v1, kind: ReplicaSetList, items: [{metadata: {name: a}}]}";
+    assert_eq!(kinds(&read(&[sets]).unwrap()), ["ReplicaSet"]);
+    for empty in ["items: []", "items: null"] {
+        let list = format!("{{apiVersion: v1, kind: PodList, {empty}}}");
+        assert_eq!(read(&[&list]).unwrap().objects.len(), 0, "{empty}");
+    }
+}
+
+#[test]
+fn what_a_scheduler_does_not_read_is_counted() {
+    let texts = [
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
+        "{apiVersion: v1, kind: SecretList, items: [{metadata: {name: a}}, {metadata: {name: b}}]}",
+        "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}",
+        // Other people's kinds may have the same name.
+        "{apiVersion: metrics.k8s.io/v1beta1, kind: Node, metadata: {name: node}}",
+        "{apiVersion: apps.example.com/v1, kind: ReplicaSet, spec: nonsense}",
+        NODE,
+    ];
+    let objects = read(&texts).unwrap();
+    assert_eq!(kinds(&objects), ["Node"]);
+    let skipped: Vec<(&str, usize)> = objects.skipped.iter().map(|(k, n)| (&**k, *n)).collect();
+    assert_eq!(
+        skipped,
+        [
+            ("ConfigMap", 1),
+            ("Deployment.apps", 1),
+            ("Node.metrics.k8s.io", 1),
+            ("ReplicaSet.apps.example.com", 1),
+            ("Secret", 2),
+        ]
+    );
+}
+
+/// Where and what is wrong, and the hint.
+fn told(texts: &[&str]) -> Vec<(u32, String, String, Option<String>)> {
+    let problems = read(texts).expect_err("a problem");
+    let tell = |p: supercargo_manifest::Problem| {
+        let line = p.at.map_or(0, |at| at.line);
+        (u32::try_from(line).unwrap(), p.path, p.message, p.hint)
+    };
+    problems.into_iter().map(tell).collect()
+}
+
+#[test]
+fn objects_without_a_name() {
+    let cases = [
+        ("{apiVersion: v1, kind: Pod}", "metadata.name", None),
+        ("{apiVersion: v1, kind: Pod, metadata: {name: ''}}", "metadata.name", None),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {generateName: web-}}",
+            "metadata.name",
+            Some("generateName is filled in by the API server; give a name here".to_owned()),
+        ),
+        ("{apiVersion: v1, kind: PodList, items: [{}]}", "items[0].metadata.name", None),
+    ];
+    for (text, path, hint) in cases {
+        let expected = (1, path.to_owned(), "a Pod needs a name".to_owned(), hint);
+        assert_eq!(told(&[text]), [expected], "{text}");
+    }
+}
+
+#[test]
+fn an_object_that_is_there_twice() {
+    let again = format!("\n\n{POD}");
+    assert_eq!(
+        told(&[POD, &again]),
+        [(
+            3,
+            "metadata.name".to_owned(),
+            "Pod default/p is there twice".to_owned(),
+            Some("the first one is at 0.yaml:1".to_owned())
+        )]
+    );
+    // The namespace `default` need not be written, and objects without namespaces have none.
+    let spelled_out = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default}}";
+    assert_eq!(told(&[POD, spelled_out])[0].2, "Pod default/p is there twice");
+    let odd = "{apiVersion: v1, kind: Node, metadata: {name: node, namespace: somewhere}}";
+    assert_eq!(told(&[NODE, odd])[0].2, "Node node is there twice");
+    // Another namespace or another kind is another object.
+    let elsewhere = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: elsewhere}}";
+    let service = "{apiVersion: v1, kind: Service, metadata: {name: p}}";
+    assert_eq!(kinds(&read(&[POD, elsewhere, service]).unwrap()), ["Pod", "Pod", "Service"]);
+}
+
+#[test]
+fn objects_that_are_none() {
+    let lacks = |field: &str| format!("an object needs a field `{field}`, and there is none");
+    let cases = [
+        ("{metadata: {name: p}}", "", lacks("kind")),
+        ("{kind: Pod}", "", lacks("apiVersion")),
+        ("{apiVersion: v1, kind: 7}", "kind", "expected a string, found a number".to_owned()),
+        ("{apiVersion: v1, kind: List, items: {a: 1}}", "items", "expected a list, found a map".to_owned()),
+        ("{apiVersion: v1, kind: List, items: [{kind: Pod}]}", "items[0]", lacks("apiVersion")),
+        ("just text", "", lacks("kind")),
+    ];
+    for (text, path, message) in cases {
+        let told = told(&[text]);
+        assert_eq!(told.len(), 1, "{text}");
+        assert_eq!((&*told[0].1, &*told[0].2), (path, &*message), "{text}");
+    }
+}
+
+#[test]
+fn all_problems_are_told_at_once_and_nothing_is_half_done() {
+    let bad_quantity = "apiVersion: v1\nkind: Node\nmetadata: {name: node}\nstatus:\n  allocatable:\n    cpu: lots\n";
+    let bad_operator = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  topologySpreadConstraints:\n  - maxSkew: 1\n    \
+                        topologyKey: zone\n    whenUnsatisfiable: DoNotSchedule\n    labelSelector:\n      \
+                        matchExpressions: [{key: a, operator: Like, values: [b]}]\n";
+    let told = told(&[bad_quantity, POD, bad_operator, "{apiVersion: v1, kind: Pod}"]);
+    let places: Vec<(u32, &str)> = told.iter().map(|t| (t.0, &*t.1)).collect();
+    assert_eq!(
+        places,
+        [
+            (6, "status.allocatable.cpu"),
+            (10, "spec.topologySpreadConstraints[0].labelSelector.matchExpressions[0].operator"),
+            (1, "metadata.name"),
+        ]
+    );
+}
+
+#[test]
+fn every_kind_is_read_under_its_group() {
+    let groups = [
+        ("v1", "Node Pod Namespace Service ReplicationController PersistentVolume PersistentVolumeClaim"),
+        ("apps/v1", "ReplicaSet StatefulSet"),
+        ("storage.k8s.io/v1", "StorageClass CSINode CSIDriver CSIStorageCapacity VolumeAttachment"),
+        ("policy/v1", "PodDisruptionBudget"),
+    ];
+    for (api_version, names) in groups {
+        for name in names.split(' ') {
+            assert_eq!(Kind::named(name).map(Kind::name), Some(name));
+            // What a kind must have besides its name.
+            let more = match name {
+                "StorageClass" => ", provisioner: x",
+                "CSIStorageCapacity" => ", storageClassName: x",
+                "VolumeAttachment" => ", spec: {attacher: x, nodeName: node, source: {persistentVolumeName: v}}",
+                _ => "",
+            };
+            let text = format!("{{apiVersion: {api_version}, kind: {name}, metadata: {{name: x}}{more}}}");
+            let read = read(&[&text]).unwrap_or_else(|problems| panic!("{problems}"));
+            assert_eq!(kinds(&read), [name]);
+        }
+    }
+    assert_eq!(Kind::named("Deployment"), None);
+}
+
+#[test]
+fn unknown_fields_are_passed_over() {
+    let text = "{apiVersion: v1, kind: Pod, metadata: {name: p, managedFields: [{}]}, spec: {novelty: 1, priority: 5}}";
+    let objects = read(&[text]).unwrap();
+    let [Object::Pod(pod)] = &objects.objects[..] else {
+        panic!("a pod");
+    };
+    assert_eq!(pod.spec.priority, 5);
+}

@@ -1,0 +1,93 @@
+//! Fast forms that several plugins share.
+
+use std::sync::Arc;
+
+use supercargo_framework::{
+    Prepared, ScoreInput,
+    fast::{CLOSED, Compiled, FilterPart, Normalization, ScorePart},
+    points::ScoreNode,
+};
+use supercargo_model::{Cluster, NodeId, Pod, columns::TaintClass, storage::Volume};
+
+/// The fast form of a filter about volumes: pods without any are none of its business. For others the claims and the
+/// volumes are looked at anew each time.
+pub(crate) fn only_without_volumes(pod: &Pod) -> Compiled<dyn FilterPart> {
+    if pod.spec.volumes.iter().any(Volume::is_bound_to_nodes) { Compiled::Slow } else { Compiled::Idle }
+}
+
+/// A filter that depends on a node's taint class alone.
+pub(crate) struct ByTaintClass {
+    passes: Vec<bool>,
+}
+
+impl ByTaintClass {
+    /// The classes that pass; `None` if all do.
+    pub(crate) fn new(cluster: &Cluster, passes: impl Fn(&TaintClass) -> bool) -> Option<Self> {
+        let passes: Vec<bool> = cluster.columns().taint_classes.iter().map(passes).collect();
+        passes.contains(&false).then_some(Self { passes })
+    }
+}
+
+impl FilterPart for ByTaintClass {
+    fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
+        for (open, class) in open.iter_mut().zip(&cluster.columns().taint_class) {
+            if !self.passes[*class as usize] {
+                *open = CLOSED;
+            }
+        }
+    }
+
+    fn passes(&self, cluster: &Cluster, node: NodeId) -> bool {
+        self.passes[cluster.columns().taint_class[node.index()] as usize]
+    }
+
+    fn reads_load(&self) -> bool {
+        false
+    }
+}
+
+/// A score that only changes with what the node is, worked out when the part is made.
+pub(crate) struct Fixed {
+    pub(crate) scores: Vec<f64>,
+    pub(crate) normalization: Normalization,
+}
+
+impl ScorePart for Fixed {
+    fn fill(&mut self, _: &Cluster, _: &[f64], column: &mut [f64]) {
+        column.copy_from_slice(&self.scores);
+    }
+
+    fn score(&self, _: &Cluster, node: NodeId) -> f64 {
+        self.scores[node.index()]
+    }
+
+    fn normalization(&self) -> Normalization {
+        self.normalization
+    }
+}
+
+/// A score that a plugin gives node by node, from what the node is and holds.
+pub(crate) struct NodeByNode<P> {
+    pub(crate) plugin: Arc<P>,
+    pub(crate) pod: Arc<Pod>,
+}
+
+impl<P: ScoreNode> ScorePart for NodeByNode<P> {
+    fn fill(&mut self, cluster: &Cluster, _: &[f64], column: &mut [f64]) {
+        column.fill(0.0);
+        for node in cluster.columns().live.iter() {
+            column[node.index()] = self.score(cluster, node);
+        }
+    }
+
+    fn score(&self, cluster: &Cluster, node: NodeId) -> f64 {
+        let prepared = Prepared::nothing();
+        let input = ScoreInput { prepared: &prepared, cluster, pod: &self.pod, nodes: &[] };
+        // The plugins that are used in this way do not fail.
+        self.plugin.score_node(input, cluster.node_at(node)).unwrap_or(0) as f64
+    }
+
+    fn reads_load(&self) -> bool {
+        true
+    }
+}

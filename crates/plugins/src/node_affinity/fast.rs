@@ -1,0 +1,110 @@
+//! The fast form: nodes are found by their labels rather than asked one by one.
+
+use std::sync::Arc;
+
+use supercargo_framework::fast::{
+    CLOSED, Compiled, FastFilter, FastScore, FilterPart, Normalization, OPEN, ScorePart,
+};
+use supercargo_model::{
+    Cluster, NodeId, NodeSet, Pod,
+    selector::{NodeSelectorTerm, Operator, Requirement},
+};
+
+use super::{NodeAffinity, counts, named_nodes};
+use crate::{fast_parts::Fixed, required_node_affinity};
+
+/// The nodes that have one of a requirement's values.
+fn with_value<'a>(cluster: &'a Cluster, requirement: &'a Requirement) -> impl Iterator<Item = NodeId> + 'a {
+    let column = cluster.label_columns().get(&requirement.key);
+    let numbers: std::collections::BTreeSet<u32> =
+        requirement.values.iter().filter_map(|value| column?.number(value)).collect();
+    numbers.into_iter().flat_map(move |number| column.map_or(&[][..], |c| c.nodes(number))).copied()
+}
+
+/// The nodes that a term selects.
+fn selected(cluster: &Cluster, term: &NodeSelectorTerm) -> Vec<NodeId> {
+    if term.is_empty() || term.defect().is_some() {
+        return Vec::new();
+    }
+    let matches = |node: &NodeId| {
+        let node = &cluster.node_at(*node).node;
+        term.matches(&node.name, &node.labels)
+    };
+    match term.match_expressions.iter().find(|r| r.operator == Operator::In) {
+        Some(only) if term.match_expressions.len() == 1 && term.match_fields.is_empty() => {
+            with_value(cluster, only).collect()
+        }
+        Some(pivot) => with_value(cluster, pivot).filter(matches).collect(),
+        None => cluster.columns().live.iter().filter(matches).collect(),
+    }
+}
+
+/// The nodes that a pod's required affinity allows.
+struct Allowed(NodeSet);
+
+impl FilterPart for Allowed {
+    fn close(&mut self, _: &Cluster, open: &mut [f64]) {
+        for (i, word) in open.chunks_mut(64).enumerate() {
+            for (bit, open) in word.iter_mut().enumerate() {
+                if *open == OPEN && !self.0.contains_index(i * 64 + bit) {
+                    *open = CLOSED;
+                }
+            }
+        }
+    }
+
+    fn passes(&self, _: &Cluster, node: NodeId) -> bool {
+        self.0.contains(node)
+    }
+
+    fn reads_load(&self) -> bool {
+        false
+    }
+}
+
+impl FastFilter for NodeAffinity {
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+        let spec = &pod.spec;
+        let required = spec.node_affinity.required.as_ref();
+        if required.is_none() && spec.node_selector.is_empty() && self.added.required.is_none() {
+            return Compiled::Idle;
+        }
+        // Named nodes narrow the search, which moves where the next one starts.
+        if named_nodes(&spec.node_affinity).is_some() {
+            return Compiled::Slow;
+        }
+        let candidates: Vec<NodeId> = match (spec.node_selector.iter().next(), required) {
+            (Some((key, value)), _) => {
+                with_value(cluster, &Requirement::is_in(key.clone(), [value.clone()])).collect()
+            }
+            (None, Some(required)) => {
+                required.node_selector_terms.iter().flat_map(|term| selected(cluster, term)).collect()
+            }
+            (None, None) => cluster.columns().live.iter().collect(),
+        };
+        let allowed = candidates.into_iter().filter(|id| {
+            let node = &cluster.node_at(*id).node;
+            self.enforces(node) && required_node_affinity(spec, node)
+        });
+        Compiled::Part(Box::new(Allowed(allowed.collect())))
+    }
+}
+
+impl FastScore for NodeAffinity {
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+        let preferred = &pod.spec.node_affinity.preferred;
+        if preferred.iter().any(|term| counts(term) && term.preference.defect().is_some()) {
+            return Compiled::Slow;
+        }
+        if preferred.is_empty() && self.added.preferred.is_empty() {
+            return Compiled::Idle;
+        }
+        let mut scores = vec![0.0; cluster.columns().len()];
+        for term in self.added.preferred.iter().chain(preferred).filter(|term| counts(term)) {
+            for node in selected(cluster, &term.preference) {
+                scores[node.index()] += f64::from(term.weight);
+            }
+        }
+        Compiled::Part(Box::new(Fixed { scores, normalization: Normalization::Proportional }))
+    }
+}

@@ -1,0 +1,132 @@
+//! The fast form of hard constraints: counts by domain, and the domains that are too full.
+
+use std::sync::Arc;
+
+use supercargo_framework::fast::{CLOSED, Compiled, FastFilter, FilterPart, OPEN, Redo};
+use supercargo_model::{
+    Cluster, NodeId, Pod, changes::PodChange, label_columns::ABSENT, pod::WhenUnsatisfiable,
+};
+
+use super::{Constraint, PodTopologySpread, has_all_keys};
+
+/// Hard constraints, for pods of one shape.
+struct Hard {
+    pod: Arc<Pod>,
+    constraints: Vec<Constraint>,
+    /// For each constraint and domain: how many matching pods there are, and how many nodes that count.
+    counts: Vec<Vec<i64>>,
+    nodes: Vec<Vec<u32>>,
+    fewest: Vec<i64>,
+    /// For each constraint: whether the pod itself counts.
+    itself: Vec<i64>,
+}
+
+impl Hard {
+    fn is_counted(&self, constraint: &Constraint, pod: &Pod) -> bool {
+        !pod.terminating
+            && pod.namespace == self.pod.namespace
+            && !constraint.selector.is_empty()
+            && constraint.selector.matches(&pod.spec.labels)
+    }
+
+    /// The domain that a node's pods count for.
+    fn domain(&self, i: usize, cluster: &Cluster, node: NodeId) -> Option<usize> {
+        let constraint = &self.constraints[i];
+        let node_itself = &cluster.node_at(node).node;
+        let counts = has_all_keys(&node_itself.labels, &self.constraints)
+            && constraint.includes(&self.pod.spec, node_itself);
+        let column = cluster.label_columns().get(&constraint.topology_key)?;
+        let domain = column.of(node);
+        (counts && domain != ABSENT).then_some(domain as usize)
+    }
+
+    fn count_all(&mut self, cluster: &Cluster) {
+        for i in 0..self.constraints.len() {
+            let column = cluster.label_columns().get(&self.constraints[i].topology_key);
+            let range = column.map_or(0, |c| c.range());
+            self.counts[i] = vec![0; range];
+            self.nodes[i] = vec![0; range];
+            for node in cluster.columns().live.iter() {
+                if let Some(domain) = self.domain(i, cluster, node) {
+                    self.nodes[i][domain] += 1;
+                }
+            }
+            let selector = self.constraints[i].selector.clone();
+            for group in cluster.groups().selected(&selector) {
+                if self.is_counted(&self.constraints[i], &group.sample) {
+                    for (node, count) in group.nodes() {
+                        if let Some(domain) = self.domain(i, cluster, node) {
+                            self.counts[i][domain] += i64::from(count);
+                        }
+                    }
+                }
+            }
+            self.find_fewest(i);
+        }
+    }
+
+    fn find_fewest(&mut self, i: usize) {
+        let there = self.counts[i].iter().zip(&self.nodes[i]).filter(|(_, nodes)| **nodes > 0);
+        let domains = there.clone().count() as i64;
+        let lowest = there.map(|(count, _)| *count).min().unwrap_or(0);
+        let enough = domains >= i64::from(self.constraints[i].min_domains);
+        self.fewest[i] = if enough { lowest } else { 0 };
+    }
+}
+
+impl FilterPart for Hard {
+    fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
+        self.count_all(cluster);
+        for node in cluster.columns().live.iter() {
+            if open[node.index()] == OPEN && !self.passes(cluster, node) {
+                open[node.index()] = CLOSED;
+            }
+        }
+    }
+
+    fn passes(&self, cluster: &Cluster, node: NodeId) -> bool {
+        self.constraints.iter().enumerate().all(|(i, constraint)| {
+            let column = cluster.label_columns().get(&constraint.topology_key);
+            match column.map_or(ABSENT, |c| c.of(node)) {
+                ABSENT => false,
+                domain => {
+                    let here = self.counts[i].get(domain as usize).copied().unwrap_or(0);
+                    here + self.itself[i] - self.fewest[i] <= i64::from(constraint.max_skew)
+                }
+            }
+        })
+    }
+
+    fn note(&mut self, cluster: &Cluster, change: &PodChange) -> Redo {
+        let mut redo = Redo::Nothing;
+        for i in 0..self.constraints.len() {
+            if self.is_counted(&self.constraints[i], &change.pod)
+                && let Some(domain) = self.domain(i, cluster, change.node)
+            {
+                self.counts[i][domain] += change.sign();
+                self.find_fewest(i);
+                redo = Redo::All;
+            }
+        }
+        redo
+    }
+}
+
+impl FastFilter for PodTopologySpread {
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+        let constraints = self.constraints(cluster, pod, WhenUnsatisfiable::DoNotSchedule);
+        if constraints.is_empty() {
+            return Compiled::Idle;
+        }
+        let itself = constraints.iter().map(|c| i64::from(c.selector.matches(&pod.spec.labels))).collect();
+        let count = constraints.len();
+        Compiled::Part(Box::new(Hard {
+            pod: pod.clone(),
+            constraints,
+            counts: vec![Vec::new(); count],
+            nodes: vec![Vec::new(); count],
+            fewest: vec![0; count],
+            itself,
+        }))
+    }
+}

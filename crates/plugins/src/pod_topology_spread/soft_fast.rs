@@ -1,0 +1,241 @@
+//! The fast form of soft constraints: how many pods each node's domain has, in a column for each constraint.
+
+use std::sync::Arc;
+
+use supercargo_framework::{
+    fast::{Compiled, FastScore, Normalization, OPEN, Redo, ScorePart},
+    vector::vectorized,
+};
+use supercargo_model::{
+    Cluster, NodeId, Pod,
+    changes::PodChange,
+    label_columns::{ABSENT, LabelColumn},
+    pod::WhenUnsatisfiable,
+};
+
+use super::{Constraint, Formula, PodTopologySpread, has_all_keys, soft::is_host};
+
+/// A node that lacks a label and is left out.
+const LEFT_OUT: f64 = -1.0;
+
+/// Soft constraints, for pods of one shape.
+struct Soft {
+    pod: Arc<Pod>,
+    constraints: Vec<Constraint>,
+    /// Nodes must have the labels of all constraints.
+    all_keys: bool,
+    /// For each constraint and node: how many matching pods its domain has.
+    counts: Vec<Vec<f64>>,
+    /// For each constraint: ln(domains + 2).
+    weights: Vec<f64>,
+}
+
+/// Nodes without the label are a domain of their own where they are let in, but no score comes from it.
+fn column<'a>(cluster: &'a Cluster, constraint: &Constraint) -> Option<&'a LabelColumn> {
+    cluster.label_columns().get(&constraint.topology_key)
+}
+
+impl Soft {
+    fn counts_here(&self, cluster: &Cluster, node: NodeId) -> bool {
+        !self.all_keys || has_all_keys(&cluster.node_at(node).node.labels, &self.constraints)
+    }
+
+    fn is_counted(&self, constraint: &Constraint, pod: &Pod) -> bool {
+        !pod.terminating
+            && pod.namespace == self.pod.namespace
+            && !constraint.selector.is_empty()
+            && constraint.selector.matches(&pod.spec.labels)
+    }
+
+    /// Adds pods on a node to the counts of all nodes of its domain.
+    fn add(&mut self, i: usize, cluster: &Cluster, node: NodeId, by: f64) {
+        let constraint = &self.constraints[i];
+        if is_host(constraint) {
+            // A host counts its own pods, whatever the policies say.
+            self.counts[i][node.index()] += by;
+            return;
+        }
+        if !self.counts_here(cluster, node)
+            || !constraint.includes(&self.pod.spec, &cluster.node_at(node).node)
+        {
+            return;
+        }
+        let Some(column) = column(cluster, constraint) else {
+            return;
+        };
+        for other in column.nodes(column.of(node)) {
+            self.counts[i][other.index()] += by;
+        }
+    }
+
+    fn count_all(&mut self, cluster: &Cluster) {
+        let places = cluster.columns().len();
+        self.counts = vec![vec![0.0; places]; self.constraints.len()];
+        for i in 0..self.constraints.len() {
+            // Summed by domain first: a domain may have thousands of nodes.
+            let selector = self.constraints[i].selector.clone();
+            let groups = cluster.groups();
+            let mut by_node: Vec<(NodeId, f64)> = Vec::new();
+            for group in groups.selected(&selector) {
+                if self.is_counted(&self.constraints[i], &group.sample) {
+                    by_node.extend(group.nodes().map(|(node, count)| (node, f64::from(count))));
+                }
+            }
+            self.spread_out(i, cluster, &by_node);
+        }
+    }
+
+    fn spread_out(&mut self, i: usize, cluster: &Cluster, by_node: &[(NodeId, f64)]) {
+        if is_host(&self.constraints[i]) {
+            for (node, count) in by_node {
+                self.counts[i][node.index()] += count;
+            }
+            return;
+        }
+        let Some(column) = column(cluster, &self.constraints[i]) else {
+            return;
+        };
+        let mut by_domain = vec![0.0; column.range()];
+        for (node, count) in by_node {
+            let domain = column.of(*node);
+            if domain != ABSENT
+                && self.counts_here(cluster, *node)
+                && self.constraints[i].includes(&self.pod.spec, &cluster.node_at(*node).node)
+            {
+                by_domain[domain as usize] += count;
+            }
+        }
+        for (count, domain) in self.counts[i].iter_mut().zip(column.numbers()) {
+            if *domain != ABSENT {
+                *count = by_domain[*domain as usize];
+            }
+        }
+    }
+
+    /// The number of domains among the open nodes that are not left out.
+    fn weigh(&mut self, cluster: &Cluster, open: &[f64]) {
+        let constraints = &self.constraints;
+        self.weights = constraints
+            .iter()
+            .map(|constraint| {
+                let inside = (cluster.columns().live.iter())
+                    .filter(|node| open[node.index()] == OPEN && self.counts_here(cluster, *node));
+                let domains = if is_host(constraint) {
+                    inside.count()
+                } else {
+                    let column = column(cluster, constraint);
+                    let mut seen = vec![false; column.map_or(0, LabelColumn::range)];
+                    let mut unlabelled = false;
+                    for node in inside {
+                        match column.map_or(ABSENT, |c| c.of(node)) {
+                            ABSENT => unlabelled = true,
+                            domain => seen[domain as usize] = true,
+                        }
+                    }
+                    seen.iter().filter(|seen| **seen).count() + usize::from(unlabelled)
+                };
+                ((domains + 2) as f64).ln()
+            })
+            .collect();
+    }
+
+    fn write(&self, cluster: &Cluster, scores: &mut [f64]) {
+        scores.fill(0.0);
+        for (i, constraint) in self.constraints.iter().enumerate() {
+            let (weight, skew) = (self.weights[i], f64::from(constraint.max_skew - 1));
+            let counts = &self.counts[i];
+            match column(cluster, constraint) {
+                Some(column) if column.all_have(cluster.node_count()) => vectorized(|| {
+                    for (score, count) in scores.iter_mut().zip(counts) {
+                        *score += count * weight + skew;
+                    }
+                }),
+                Some(column) => {
+                    for ((score, count), domain) in scores.iter_mut().zip(counts).zip(column.numbers()) {
+                        if *domain != ABSENT {
+                            *score += count * weight + skew;
+                        }
+                    }
+                }
+                None => {}
+            }
+        }
+        vectorized(|| {
+            for score in scores.iter_mut() {
+                *score = score.round();
+            }
+        });
+        if self.all_keys {
+            self.mark_left_out(cluster, scores);
+        }
+    }
+
+    fn mark_left_out(&self, cluster: &Cluster, scores: &mut [f64]) {
+        for constraint in &self.constraints {
+            match column(cluster, constraint) {
+                Some(column) if column.all_have(cluster.node_count()) => {}
+                Some(column) => {
+                    for node in cluster.columns().live.iter() {
+                        if column.of(node) == ABSENT {
+                            scores[node.index()] = LEFT_OUT;
+                        }
+                    }
+                }
+                None => scores.fill(LEFT_OUT),
+            }
+        }
+    }
+}
+
+impl ScorePart for Soft {
+    fn fill(&mut self, cluster: &Cluster, open: &[f64], scores: &mut [f64]) {
+        self.count_all(cluster);
+        self.weigh(cluster, open);
+        self.write(cluster, scores);
+    }
+
+    fn score(&self, _: &Cluster, _: NodeId) -> f64 {
+        0.0
+    }
+
+    fn note(&mut self, cluster: &Cluster, change: &PodChange, scores: &mut [f64]) -> Redo {
+        let mut redo = Redo::Nothing;
+        for i in 0..self.constraints.len() {
+            if self.is_counted(&self.constraints[i], &change.pod) {
+                self.add(i, cluster, change.node, change.sign() as f64);
+                redo = Redo::All;
+            }
+        }
+        if redo == Redo::All {
+            self.write(cluster, scores);
+        }
+        redo
+    }
+
+    fn normalization(&self) -> Normalization {
+        Normalization::Inverted
+    }
+
+    fn reads_open(&self) -> bool {
+        true
+    }
+}
+
+impl FastScore for PodTopologySpread {
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+        let constraints = self.constraints(cluster, pod, WhenUnsatisfiable::ScheduleAnyway);
+        if constraints.is_empty() {
+            return Compiled::Idle;
+        }
+        if self.formula != Formula::LogWeighted {
+            return Compiled::Slow;
+        }
+        Compiled::Part(Box::new(Soft {
+            pod: pod.clone(),
+            all_keys: !pod.spec.spread_constraints.is_empty() || !self.system_defaults,
+            constraints,
+            counts: Vec::new(),
+            weights: Vec::new(),
+        }))
+    }
+}
