@@ -33,7 +33,6 @@ mod configuration;
 mod defaults;
 mod diff;
 mod document;
-mod duration;
 mod effective;
 mod extender;
 mod header;
@@ -60,7 +59,7 @@ pub use configuration::{
 };
 pub use diff::{Change, diff};
 pub use document::TieBreak;
-pub use duration::Duration;
+pub use supercargo_manifest::Duration;
 pub use effective::{Effective, EffectivePlugin, TableRow};
 pub use extender::{Extender, ExtenderTls, ManagedResource};
 pub use load::{Loaded, default_configuration, load};

@@ -1,11 +1,13 @@
 //! The shapes that are kept: those seen more than once, within a bound of memory.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use supercargo_framework::profile::Profile;
 use supercargo_model::{Cluster, Pod};
 
 use crate::shape::Shape;
+
+type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// About how much memory kept shapes may take.
 const MEMORY_BYTES: usize = 256 * 1024 * 1024;

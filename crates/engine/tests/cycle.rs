@@ -30,9 +30,8 @@ fn the_record_of_a_cycle_tells_everything() {
     assert_eq!(decision.node().map(|n| &**n), Some("large"));
     assert_eq!((decision.node_count, decision.evaluated()), (4, 4));
     assert_eq!(feasible(&decision), "large medium");
-    let rejected: Vec<(&str, &str, String)> = (decision.rejected.iter())
-        .map(|(node, r)| (&**node, &*r.plugin, r.status.message()))
-        .collect();
+    let rejected: Vec<(&str, &str, String)> =
+        (decision.rejected.iter()).map(|(node, r)| (&**node, &*r.plugin, r.status.message())).collect();
     assert_eq!(
         rejected,
         [
@@ -62,7 +61,7 @@ fn no_node_left() {
     assert_eq!(decision.outcome, Outcome::Unschedulable);
     let nodes = "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu.";
     assert_eq!(decision.unschedulable_message().as_deref(), Some(nodes));
-    let help = "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.";
+    let help = "no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.";
     assert_eq!(decision.message(), Some(format!("{nodes} {help}")));
     assert!(decision.victims().is_empty());
 }
@@ -88,17 +87,17 @@ fn nodes_that_are_ruled_out_unseen() {
     assert_eq!((ruled_out, decision.evaluated()), (vec!["b", "c"], 1));
     assert_eq!(
         decision.unschedulable_message().as_deref(),
-        Some("0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity].")
+        Some(
+            "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+        )
     );
 }
 
 #[test]
 fn a_fault_of_a_plugin_ends_the_cycle() {
     let unreadable = json!({"weight": 1, "preference": {"matchExpressions": [{"key": "k", "operator": "Gt", "values": ["x"]}]}});
-    let faulty = pod("p").set(
-        "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution/-",
-        unreadable,
-    );
+    let faulty = pod("p")
+        .set("/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution/-", unreadable);
     let decision = decide(&mut engine([node("a")]), faulty);
     let Outcome::Error { message } = &decision.outcome else {
         panic!("{:?}", decision.outcome);
@@ -159,11 +158,7 @@ fn equal_nodes() -> Vec<Builder> {
 
 #[test]
 fn ties_may_go_to_the_first_in_node_order() {
-    let settings = Settings {
-        tie_break: TieBreak::First,
-        seed: 42,
-        ..Settings::default()
-    };
+    let settings = Settings { tie_break: TieBreak::First, seed: 42, ..Settings::default() };
     let mut engine = engine_with(equal_nodes(), settings);
     for (i, expected) in ["n00", "n01", "n02"].into_iter().enumerate() {
         let pod = wants(&format!("p{i}"), "1").pod();
@@ -176,10 +171,7 @@ fn ties_may_go_to_the_first_in_node_order() {
 
 #[test]
 fn the_first_in_node_order_is_first_wherever_the_search_started() {
-    let settings = Settings {
-        tie_break: TieBreak::First,
-        ..Settings::default()
-    };
+    let settings = Settings { tie_break: TieBreak::First, ..Settings::default() };
     let mut engine = engine_with(equal_nodes(), settings);
     // A refused pod turns the start: 20 nodes were looked at, and one more is to be.
     decide(&mut engine, wants("big", "9"));
@@ -190,10 +182,7 @@ fn the_first_in_node_order_is_first_wherever_the_search_started() {
 }
 
 fn placements(seed: u64) -> Vec<String> {
-    let settings = Settings {
-        seed,
-        ..Settings::default()
-    };
+    let settings = Settings { seed, ..Settings::default() };
     let mut engine = engine_with(equal_nodes(), settings);
     let place = |i: usize| {
         let pod = wants(&format!("p{i}"), "1").pod();
@@ -231,11 +220,8 @@ fn a_nominated_node_is_tried_first_and_alone() {
 
 #[test]
 fn the_search_stops_at_enough_and_goes_on_from_there() {
-    let settings = Settings {
-        percentage_of_nodes_to_score: 30,
-        min_feasible_nodes_to_find: 1,
-        ..Settings::default()
-    };
+    let settings =
+        Settings { percentage_of_nodes_to_score: 30, min_feasible_nodes_to_find: 1, ..Settings::default() };
     let nodes = (0..10).map(|i| sized(&format!("n{i}"), if i == 4 { "1" } else { "8" }));
     let mut engine = engine_with(nodes, settings);
     // 30% of 10 are 3.
@@ -257,16 +243,10 @@ fn the_search_stops_at_enough_and_goes_on_from_there() {
 
 #[test]
 fn a_profile_may_have_its_own_percentage() {
-    let settings = Settings {
-        percentage_of_nodes_to_score: 100,
-        min_feasible_nodes_to_find: 1,
-        ..Settings::default()
-    };
+    let settings =
+        Settings { percentage_of_nodes_to_score: 100, min_feasible_nodes_to_find: 1, ..Settings::default() };
     let with = |percentage: Option<i32>| {
-        let profile = EngineProfile {
-            profile: default_profile(),
-            percentage_of_nodes_to_score: percentage,
-        };
+        let profile = EngineProfile { profile: default_profile(), percentage_of_nodes_to_score: percentage };
         let mut engine = Engine::new(cluster(equal_nodes()), [profile], settings.clone());
         decide(&mut engine, pod("p")).feasible.len()
     };

@@ -29,7 +29,11 @@ fn made_room(decision: &Decision) -> Result<(String, String), String> {
             let victims: Vec<&str> = nomination.victims.iter().map(|pod| &*pod.name).collect();
             Ok((nomination.node.to_string(), victims.join(" ")))
         }
-        Err(status) => Err(status.message()),
+        Err(status) => {
+            // DynamicResources is asked first, and says this of pods without resource claims.
+            let message = status.message();
+            Err(message.strip_prefix("no new claims to deallocate, ").unwrap_or(&message).to_owned())
+        }
     }
 }
 
@@ -103,7 +107,12 @@ fn the_node_that_loses_least() {
         ),
         (
             "lowest sum of priorities",
-            vec![runs("a1", "a", "2", 5), runs("a2", "a", "2", 3), runs("b1", "b", "2", 5), runs("b2", "b", "2", 2)],
+            vec![
+                runs("a1", "a", "2", 5),
+                runs("a2", "a", "2", 3),
+                runs("b1", "b", "2", 5),
+                runs("b2", "b", "2", 2),
+            ],
             ("b", "b1 b2"),
         ),
         (
@@ -197,9 +206,10 @@ fn when_nobody_has_to_go() {
 fn while_a_victim_is_leaving_nobody_else_has_to_go() {
     let nominated = urgent("2").set("/status/nominatedNodeName", "a");
     let leaving = |reason: &str| {
-        runs("leaving", "a", "4", 1)
-            .set("/metadata/deletionTimestamp", "2026-01-01T00:00:00Z")
-            .set("/status/conditions/-", json!({"type": "DisruptionTarget", "status": "True", "reason": reason}))
+        runs("leaving", "a", "4", 1).set("/metadata/deletionTimestamp", "2026-01-01T00:00:00Z").set(
+            "/status/conditions/-",
+            json!({"type": "DisruptionTarget", "status": "True", "reason": reason}),
+        )
     };
     let others = || vec![sized("a", "4"), sized("b", "4"), runs("other", "b", "4", 1)];
     let with = |pod: Builder| others().into_iter().chain([pod]).collect::<Vec<_>>();
@@ -215,9 +225,7 @@ fn while_a_victim_is_leaving_nobody_else_has_to_go() {
 
 #[test]
 fn who_keeps_the_pod_away_has_to_go() {
-    let term = |app: &str| {
-        json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}})
-    };
+    let term = |app: &str| json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}});
     const FAR: &str = "/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution/-";
     let hostile = || pod("hostile").on("a").label("app", "db").set(FAR, term("urgent"));
     let bystander = || pod("bystander").on("a");

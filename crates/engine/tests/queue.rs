@@ -22,7 +22,9 @@ fn the_more_important_first_then_who_came_first() {
     let profile = default_profile();
     let mut queue = Queue::default();
     assert!(queue.is_empty());
-    for (name, priority) in [("a", 0), ("b", 10), ("c", 0), ("d", -5), ("e", 10), ("f", i32::MAX), ("g", i32::MIN)] {
+    for (name, priority) in
+        [("a", 0), ("b", 10), ("c", 0), ("d", -5), ("e", 10), ("f", i32::MAX), ("g", i32::MIN)]
+    {
         assert!(push(&mut queue, &profile, pod(name).priority(priority)));
     }
     assert_eq!(queue.len(), 7);

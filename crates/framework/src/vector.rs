@@ -78,21 +78,39 @@ pub fn add_weighted(
     normalization: Normalization,
     bounds: Bounds,
 ) {
+    let Bounds { lowest, highest } = bounds;
     // One loop for each kind, so that the choice is made once and not for each node.
-    macro_rules! each {
-        ($kind:expr) => {
+    macro_rules! add_each {
+        ($score:ident => $points:expr) => {
             vectorized(|| {
                 for (total, score) in totals.iter_mut().zip(column) {
-                    *total += weight * normalized($kind, bounds, *score);
+                    let $score = *score;
+                    *total += weight * $points;
                 }
             })
         };
     }
     match normalization {
-        Normalization::None => each!(Normalization::None),
-        Normalization::Proportional => each!(Normalization::Proportional),
-        Normalization::Reversed => each!(Normalization::Reversed),
-        Normalization::MinMax => each!(Normalization::MinMax),
-        Normalization::Inverted => each!(Normalization::Inverted),
+        Normalization::Proportional if highest > 0.0 => {
+            add_each!(score => (FULL * score / highest).trunc());
+        }
+        Normalization::Reversed if highest > 0.0 => {
+            add_each!(score => FULL - (FULL * score / highest).trunc());
+        }
+        Normalization::MinMax if highest > lowest => {
+            let range = highest - lowest;
+            add_each!(score => (FULL * ((score - lowest) / range)).trunc());
+        }
+        Normalization::Inverted if highest > 0.0 => {
+            let sum = highest + lowest;
+            add_each!(score => {
+                let points = (FULL * (sum - score) / highest).trunc();
+                if score < 0.0 { 0.0 } else { points }
+            });
+        }
+        Normalization::Inverted => add_each!(score => if score < 0.0 { 0.0 } else { FULL }),
+        Normalization::Reversed => add_each!(_score => FULL),
+        Normalization::MinMax => {}
+        Normalization::None | Normalization::Proportional => add_each!(score => score),
     }
 }

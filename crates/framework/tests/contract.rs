@@ -52,10 +52,7 @@ fn points_have_the_names_of_configurations() {
 
 #[test]
 fn profiles_that_cannot_be_made() {
-    let not_served = |plugin: &str, point| ProfileError::NotServed {
-        plugin: plugin.into(),
-        point,
-    };
+    let not_served = |plugin: &str, point| ProfileError::NotServed { plugin: plugin.into(), point };
     let cases = [
         (Setup::new().choose(Point::Filter, "Ghost", 0), not_served("Ghost", "filter")),
         (Setup::new().choose(Point::Score, "Ghost", 1), not_served("Ghost", "score")),
@@ -70,11 +67,7 @@ fn profiles_that_cannot_be_made() {
     for (setup, expected) in cases {
         assert_eq!(setup.profile().err(), Some(expected));
     }
-    let told = [
-        not_served("Ghost", "filter"),
-        ProfileError::QueueSort { count: 2 },
-        ProfileError::NoBinder,
-    ];
+    let told = [not_served("Ghost", "filter"), ProfileError::QueueSort { count: 2 }, ProfileError::NoBinder];
     assert_eq!(
         told.map(|error| error.to_string()),
         [
@@ -102,10 +95,7 @@ fn with_args<T>(text: &str, read: impl Fn(&Args<'_>) -> T) -> T {
 fn arguments_are_read_as_the_plugins_own_type() {
     let read = |text: &str| with_args(text, |args| args.decode::<Sails>());
     assert_eq!(Args::none().decode::<Sails>(), Ok(Sails::default()));
-    let two = Sails {
-        masts: 2,
-        colours: vec![],
-    };
+    let two = Sails { masts: 2, colours: vec![] };
     assert_eq!(read("{masts: 2}"), Ok(two));
     // Version and kind say nothing to the plugin.
     assert_eq!(read("{apiVersion: v1, kind: SailsArgs}"), Ok(Sails::default()));
@@ -163,7 +153,9 @@ fn events_help_if_the_closer_look_agrees() {
     assert!(!always.helps(Resource::Pod, Action::Add, &waiting, &change));
 
     let looks = (always.clone()).if_node(|pod, before, after| {
-        &*pod.name == "p" && before.is_some_and(|n| &*n.name == "old") && after.is_some_and(|n| &*n.name == "new")
+        &*pod.name == "p"
+            && before.is_some_and(|n| &*n.name == "old")
+            && after.is_some_and(|n| &*n.name == "new")
     });
     assert!(looks.helps(Resource::Node, Action::Add, &waiting, &change));
     let swapped = Change::Node(Some(&after), Some(&before));
@@ -185,8 +177,10 @@ fn closer_looks_at_pods_and_other_objects() {
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}, "provisioner": "x",
     }))
     .object();
-    let by_object = EventInterest::new(Resource::StorageClass, [Action::Add]).if_object(|_, _, after| after.is_some());
-    let helps = |after| by_object.helps(Resource::StorageClass, Action::Add, &waiting, &Change::Other(None, after));
+    let by_object =
+        EventInterest::new(Resource::StorageClass, [Action::Add]).if_object(|_, _, after| after.is_some());
+    let helps =
+        |after| by_object.helps(Resource::StorageClass, Action::Add, &waiting, &Change::Other(None, after));
     assert!(helps(Some(&class)));
     assert!(!helps(None));
 }

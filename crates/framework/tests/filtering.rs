@@ -47,14 +47,8 @@ fn before_the_nodes_are_looked_at() {
     let cases = [
         ([Skip, Skip, Skip], "all"),
         ([Skip, Only(&["a", "b"]), Skip], "a b (node(s) didn't satisfy plugin(s) [Two])"),
-        (
-            [Only(&["a", "b"]), Only(&["b", "c"]), Skip],
-            "b (node(s) didn't satisfy plugin(s) [One Two])",
-        ),
-        (
-            [Only(&[]), Skip, Skip],
-            ": UnschedulableAndUnresolvable node(s) didn't satisfy plugin One",
-        ),
+        ([Only(&["a", "b"]), Only(&["b", "c"]), Skip], "b (node(s) didn't satisfy plugin(s) [One Two])"),
+        ([Only(&[]), Skip, Skip], ": UnschedulableAndUnresolvable node(s) didn't satisfy plugin One"),
         (
             [Only(&["a"]), Only(&["b"]), Skip],
             ": UnschedulableAndUnresolvable node(s) didn't satisfy plugin(s) [One Two] simultaneously",
@@ -66,10 +60,7 @@ fn before_the_nodes_are_looked_at() {
         ),
         // A refusal that evictions could help lets the others speak; the last one counts.
         ([Not(Unschedulable, "no"), Skip, Skip], "One: Unschedulable no"),
-        (
-            [Not(Unschedulable, "no"), Not(Unschedulable, "nor this"), Skip],
-            "Two: Unschedulable nor this",
-        ),
+        ([Not(Unschedulable, "no"), Not(Unschedulable, "nor this"), Skip], "Two: Unschedulable nor this"),
         (
             [Not(Unschedulable, "no"), Skip, Not(UnschedulableAndUnresolvable, "never")],
             "Three: UnschedulableAndUnresolvable never",
@@ -117,10 +108,8 @@ fn the_first_refusal_of_a_node_counts() {
 
 #[test]
 fn a_filter_misses_what_was_not_prepared() {
-    let profile = Setup::new()
-        .with(finds("Finds", Found::Refuses("a")), 0)
-        .without(Point::PreFilter, "Finds")
-        .ready();
+    let profile =
+        Setup::new().with(finds("Finds", Found::Refuses("a")), 0).without(Point::PreFilter, "Finds").ready();
     let (plugin, status) = filter(&profile).unwrap_err();
     assert_eq!((&*plugin, status.code), ("Finds", Code::Error));
     let message = status.message();
@@ -232,10 +221,7 @@ struct MakesRoom(Result<&'static str, (Code, &'static str)>);
 impl PostFilter for MakesRoom {
     fn post_filter(&self, _: &dyn FilterRunner, _: &Pod, _: &NodeVerdicts) -> Result<Nomination, Status> {
         match self.0 {
-            Ok(node) => Ok(Nomination {
-                node: node.into(),
-                victims: vec![],
-            }),
+            Ok(node) => Ok(Nomination { node: node.into(), victims: vec![] }),
             Err((code, reason)) => Err(Status::new(code, [reason.into()])),
         }
     }
@@ -248,7 +234,10 @@ fn the_first_that_can_make_room_does() {
     let cases = [
         ([Ok("a"), Ok("b")], Ok("a")),
         ([Err((Unschedulable, "not I")), Ok("b")], Ok("b")),
-        ([Err((Unschedulable, "not I")), Err((Unschedulable, "nor I"))], Err((Unschedulable, "not I, nor I"))),
+        (
+            [Err((Unschedulable, "not I")), Err((Unschedulable, "nor I"))],
+            Err((Unschedulable, "not I, nor I")),
+        ),
         // A fault ends it.
         ([Err((Error, "broken")), Ok("b")], Err((Error, "broken"))),
     ];
@@ -288,10 +277,7 @@ fn reasons_are_counted_and_sorted_as_texts() {
     assert_eq!(verdicts.summary(12), "12 Insufficient cpu, 2 Insufficient memory");
     // Nodes that were not looked at share one reason.
     verdicts.others = Status::unresolvable("node(s) were elsewhere");
-    assert_eq!(
-        verdicts.summary(15),
-        "12 Insufficient cpu, 2 Insufficient memory, 3 node(s) were elsewhere"
-    );
+    assert_eq!(verdicts.summary(15), "12 Insufficient cpu, 2 Insufficient memory, 3 node(s) were elsewhere");
     let unknown = three_nodes().nodes().nth(2).unwrap().id;
     assert_eq!(NodeVerdicts::default().of(unknown).code, Code::UnschedulableAndUnresolvable);
     assert_eq!(no_node_available(3, "3 Insufficient cpu"), "0/3 nodes are available: 3 Insufficient cpu.");
@@ -322,16 +308,11 @@ fn what_is_reserved_is_given_back_in_the_opposite_order() {
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
         let plugin = |name: &'static str| {
             let log = log.clone();
-            define(name, move |_| {
-                Ok(Reserves {
-                    name,
-                    refuses: refuses == Some(name),
-                    log: log.clone(),
-                })
-            })
-            .reserve()
+            define(name, move |_| Ok(Reserves { name, refuses: refuses == Some(name), log: log.clone() }))
+                .reserve()
         };
-        let profile = Setup::new().with(plugin("One"), 0).with(plugin("Two"), 0).with(plugin("Three"), 0).ready();
+        let profile =
+            Setup::new().with(plugin("One"), 0).with(plugin("Two"), 0).with(plugin("Three"), 0).ready();
         let refused = profile.reserve(&pod("p").pod(), "a").map_err(|r| r.plugin.to_string());
         let log = log.lock().unwrap().join(", ");
         (refused, log)

@@ -75,9 +75,8 @@ fn scores_are_weighed_and_summed() {
         .ready();
     let cluster = cluster([scored("a", 10), scored("b", 100)]);
     let scores = run(&profile, &cluster).unwrap();
-    let shown: Vec<(&str, i32, &[i64], &[i64])> = (scores.columns.iter())
-        .map(|c| (&*c.plugin, c.weight, &*c.raw, &*c.normalized))
-        .collect();
+    let shown: Vec<(&str, i32, &[i64], &[i64])> =
+        (scores.columns.iter()).map(|c| (&*c.plugin, c.weight, &*c.raw, &*c.normalized)).collect();
     assert_eq!(
         shown,
         [
@@ -108,7 +107,9 @@ fn a_score_out_of_range_ends_the_cycle_and_is_named() {
         let cluster = cluster([scored("fine", 100), scored("bad", bad)]);
         assert_eq!(
             run(&profile, &cluster).unwrap_err(),
-            format!("plugin \"Wild\" gives node \"bad\" the score {bad}, which is not in 0..=100 after normalizing")
+            format!(
+                "plugin \"Wild\" gives node \"bad\" the score {bad}, which is not in 0..=100 after normalizing"
+            )
         );
     }
     // Before normalizing, any range will do.
@@ -116,9 +117,8 @@ fn a_score_out_of_range_ends_the_cycle_and_is_named() {
         normalize::min_max(column);
         Ok(())
     };
-    let profile = Setup::new()
-        .with(define("Tamed", move |_| Ok(Normalizes(tame))).score().normalize(), 1)
-        .ready();
+    let profile =
+        Setup::new().with(define("Tamed", move |_| Ok(Normalizes(tame))).score().normalize(), 1).ready();
     let cluster = cluster([scored("a", -5), scored("b", 5000)]);
     assert_eq!(run(&profile, &cluster).unwrap().totals, [0, 100]);
 }
@@ -201,12 +201,7 @@ fn one_node_at_a_time_gives_the_same_column_as_all_at_once() {
     let cluster = cluster(["a", "bb", "ccc"].map(node));
     let nodes: Vec<&NodeInfo> = cluster.nodes().collect();
     let (pod, prepared) = (pod("p").pod(), Prepared::nothing());
-    let input = ScoreInput {
-        prepared: &prepared,
-        cluster: &cluster,
-        pod: &pod,
-        nodes: &nodes,
-    };
+    let input = ScoreInput { prepared: &prepared, cluster: &cluster, pod: &pod, nodes: &nodes };
     let (mut whole, mut each) = ([0; 3], [0; 3]);
     WholeColumn.score(input, &mut whole).unwrap();
     OneByOne.score(input, &mut each).unwrap();

@@ -30,6 +30,7 @@
 
 mod decode;
 mod duplicates;
+mod duration;
 mod excerpt;
 mod json;
 mod nearest;
@@ -42,6 +43,7 @@ mod value;
 mod yaml;
 
 pub use decode::{UnknownFields, decode};
+pub use duration::Duration;
 pub use nearest::nearest;
 pub use problem::{Problem, Problems, Severity};
 pub use value::{Entry, Kind, Location, Source, Value};

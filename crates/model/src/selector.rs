@@ -75,32 +75,59 @@ impl Requirement {
     }
 
     /// What makes the requirement unreadable, if anything: a term with such a requirement never matches.
-    fn defect(&self) -> Option<String> {
+    fn defect(&self) -> Option<Defect> {
         let not_one_integer = || match &self.values[..] {
             [value] => parse_integer(value).is_none(),
             _ => true,
         };
+        let defect = |field: &str, message: &str| Some(Defect::new(field, message));
         if !labels::is_valid_key(&self.key) {
-            return Some(format!("key: {:?} is not a label key", self.key));
+            return Some(Defect::new("key", &format!("{:?} is not a label key", self.key)));
         }
-        if let Some(value) = self.values.iter().find(|v| !labels::is_valid_value(v)) {
-            return Some(format!("values: {value:?} is not a label value ({})", self.key));
+        if let Some(i) = self.values.iter().position(|value| !labels::is_valid_value(value)) {
+            let message = format!("{:?} is not a label value", self.values[i]);
+            return Some(Defect::new(&format!("values[{i}]"), &message));
         }
         match self.operator {
-            Operator::In | Operator::NotIn if self.values.is_empty() => Some(format!(
-                "values: In and NotIn need at least one value ({})",
-                self.key
-            )),
-            Operator::Exists | Operator::DoesNotExist if !self.values.is_empty() => Some(format!(
-                "values: Exists and DoesNotExist take no values ({})",
-                self.key
-            )),
-            Operator::Gt | Operator::Lt if not_one_integer() => Some(format!(
-                "values: Gt and Lt take exactly one value, an integer ({})",
-                self.key
-            )),
+            Operator::In | Operator::NotIn if self.values.is_empty() => {
+                defect("values", "In and NotIn need at least one value")
+            }
+            Operator::Exists | Operator::DoesNotExist if !self.values.is_empty() => {
+                defect("values", "Exists and DoesNotExist take no values")
+            }
+            Operator::Gt | Operator::Lt if self.values.len() == 1 && not_one_integer() => {
+                defect("values[0]", "Gt and Lt compare with an integer")
+            }
+            Operator::Gt | Operator::Lt if not_one_integer() => {
+                defect("values", "Gt and Lt take exactly one value, an integer")
+            }
             _ => None,
         }
+    }
+}
+
+/// What makes a selector unreadable, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Defect {
+    /// The field, such as `matchExpressions[0].values`.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl Defect {
+    fn new(field: &str, message: &str) -> Self {
+        Self { field: field.to_owned(), message: message.to_owned() }
+    }
+
+    fn within(self, list: &str, index: usize) -> Self {
+        Self { field: format!("{list}[{index}].{}", self.field), ..self }
+    }
+}
+
+impl std::fmt::Display for Defect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
     }
 }
 
@@ -226,10 +253,6 @@ impl NodeSelector {
             .any(|term| term.matches(name, labels))
     }
 
-    /// The first thing that makes a term unreadable.
-    pub fn defect(&self) -> Option<&str> {
-        self.node_selector_terms.iter().find_map(|t| t.defect())
-    }
 }
 
 /// A term of a node selector: all its requirements must hold. An empty term matches no node, and neither does an
@@ -241,7 +264,7 @@ pub struct NodeSelectorTerm {
     pub match_expressions: Vec<Requirement>,
     /// Conditions on the node's fields; `metadata.name` is the only one there is.
     pub match_fields: Vec<Requirement>,
-    defect: Option<Box<str>>,
+    defect: Option<Box<Defect>>,
 }
 
 #[derive(Deserialize)]
@@ -262,11 +285,11 @@ impl From<WrittenTerm> for NodeSelectorTerm {
 impl NodeSelectorTerm {
     /// A term of these requirements.
     pub fn new(match_expressions: Vec<Requirement>, match_fields: Vec<Requirement>) -> Self {
-        let defect = match_expressions
-            .iter()
-            .find_map(Requirement::defect)
-            .or_else(|| match_fields.iter().find_map(field_defect))
-            .map(Into::into);
+        let in_labels = |(i, r): (usize, &Requirement)| Some(r.defect()?.within("matchExpressions", i));
+        let in_fields = |(i, r): (usize, &Requirement)| Some(field_defect(r)?.within("matchFields", i));
+        let defect = (match_expressions.iter().enumerate().find_map(in_labels))
+            .or_else(|| match_fields.iter().enumerate().find_map(in_fields))
+            .map(Box::new);
         Self {
             match_expressions,
             match_fields,
@@ -292,16 +315,16 @@ impl NodeSelectorTerm {
     }
 
     /// What makes the term unreadable, if anything.
-    pub fn defect(&self) -> Option<&str> {
+    pub fn defect(&self) -> Option<&Defect> {
         self.defect.as_deref()
     }
 }
 
-fn field_defect(field: &Requirement) -> Option<String> {
+fn field_defect(field: &Requirement) -> Option<Defect> {
     match field.operator {
         Operator::In | Operator::NotIn if field.values.len() == 1 => None,
-        Operator::In | Operator::NotIn => Some(format!("{}: must have one element", field.key)),
-        _ => Some(format!("{}: only In and NotIn apply to fields", field.key)),
+        Operator::In | Operator::NotIn => Some(Defect::new("values", "must have one element")),
+        _ => Some(Defect::new("operator", "only In and NotIn apply to fields")),
     }
 }
 

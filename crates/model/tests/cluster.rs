@@ -162,7 +162,11 @@ fn a_zone_is_a_region_and_a_zone() {
     assert_eq!(&*zone(""), "");
     let both = zone(&format!("{new_region}: r, {new_zone}: z"));
     assert_eq!(zone(&format!("{old_region}: r, {old_zone}: z")), both);
-    assert_eq!(zone(&format!("{new_region}: x, {old_region}: r, {new_zone}: z")), both, "the old name comes first");
+    assert_eq!(
+        zone(&format!("{new_region}: x, {old_region}: r, {new_zone}: z")),
+        both,
+        "the old name comes first"
+    );
     let others = [
         zone(&format!("{new_region}: r")),
         zone(&format!("{new_zone}: z")),
@@ -237,9 +241,19 @@ fn books(cluster: &Cluster) -> Vec<String> {
         .map(|info| {
             let mut pods: Vec<&str> = info.pods.iter().map(|pod| &*pod.name).collect();
             pods.sort_unstable();
-            let requested = (info.requested.milli_cpu, info.requested_or_default_milli_cpu, info.requested_or_default_memory);
-            let images = ["z0", "z1", "z2"].map(|name| cluster.image(name).map_or(0, |image| image.nodes.len()));
-            format!("{} {} {pods:?} {requested:?} {} {images:?}", info.name(), info.node.zone(), info.used_ports.len())
+            let requested = (
+                info.requested.milli_cpu,
+                info.requested_or_default_milli_cpu,
+                info.requested_or_default_memory,
+            );
+            let images =
+                ["z0", "z1", "z2"].map(|name| cluster.image(name).map_or(0, |image| image.nodes.len()));
+            format!(
+                "{} {} {pods:?} {requested:?} {} {images:?}",
+                info.name(),
+                info.node.zone(),
+                info.used_ports.len()
+            )
         })
         .collect();
     all.sort_unstable();

@@ -12,8 +12,12 @@ const MOST: &str = "9223372036854775807";
 const LEAST: &str = "-9223372036854775808";
 
 fn holding(name: &str, amount: &str) -> Arc<Pod> {
-    let requests = format!("{{cpu: {amount}, memory: {amount}, ephemeral-storage: {amount}, example.com/x: {amount}}}");
-    pod(name, &format!("spec: {{nodeName: 'n', containers: [{{name: c, resources: {{requests: {requests}}}}}]}}"))
+    let requests =
+        format!("{{cpu: {amount}, memory: {amount}, ephemeral-storage: {amount}, example.com/x: {amount}}}");
+    pod(
+        name,
+        &format!("spec: {{nodeName: 'n', containers: [{{name: c, resources: {{requests: {requests}}}}}]}}"),
+    )
 }
 
 #[test]
@@ -35,7 +39,9 @@ fn the_most_added_to_the_most_stays_the_most() {
 fn containers_of_the_most_are_summed_exactly_before_they_are_cut() {
     let requests = format!("resources: {{requests: {{memory: {MOST}}}}}");
     let minus = "resources: {requests: {memory: -9223372036854775807}}";
-    let all = format!("spec: {{containers: [{{name: a, {requests}}}, {{name: b, {requests}}}, {{name: c, {minus}}}]}}");
+    let all = format!(
+        "spec: {{containers: [{{name: a, {requests}}}, {{name: b, {requests}}}, {{name: c, {minus}}}]}}"
+    );
     assert_eq!(pod("p", &all).spec.requests.fit.memory, i64::MAX);
     let two = format!("spec: {{containers: [{{name: a, {requests}}}, {{name: c, {minus}}}]}}");
     assert_eq!(pod("p", &two).spec.requests.fit.memory, 0);
@@ -46,14 +52,8 @@ fn the_least_is_no_demand() {
     let p = holding("p", LEAST);
     assert_eq!((p.spec.requests.fit.memory, p.spec.requests.held.memory), (0, i64::MIN));
     let mut resources = Resources::default();
-    resources.subtract(&Resources {
-        memory: i64::MAX,
-        ..Resources::default()
-    });
-    resources.subtract(&Resources {
-        memory: i64::MAX,
-        ..Resources::default()
-    });
+    resources.subtract(&Resources { memory: i64::MAX, ..Resources::default() });
+    resources.subtract(&Resources { memory: i64::MAX, ..Resources::default() });
     assert_eq!(resources.memory, i64::MIN);
 }
 

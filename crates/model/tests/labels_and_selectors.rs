@@ -77,9 +77,7 @@ fn labels_are_found_by_key() {
 
 #[test]
 fn label_selectors() {
-    let expression = |key: &str, operator: &str, values: &[&str]| {
-        json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})
-    };
+    let expression = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
     let web = || labels(json!({"app": "web", "tier": ""}));
     // (selector, selects app=web,tier=)
     let cases = [
@@ -138,12 +136,8 @@ fn label_selectors_that_cannot_be_read() {
 
 #[test]
 fn node_selector_terms() {
-    let expression = |key: &str, operator: &str, values: &[&str]| {
-        json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})
-    };
-    let field = |key: &str, operator: &str, values: &[&str]| {
-        json!({"matchFields": [{"key": key, "operator": operator, "values": values}]})
-    };
+    let expression = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
+    let field = |key: &str, operator: &str, values: &[&str]| json!({"matchFields": [{"key": key, "operator": operator, "values": values}]});
     const MOST: &str = "9223372036854775807";
     // (term, matches the node `n` with cores=8, big=2⁶³−1, word=eight; readable)
     let cases = [

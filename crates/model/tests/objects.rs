@@ -22,7 +22,9 @@ const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: p}}";
 fn single_objects_streams_and_lists() {
     let stream = format!("{NODE}\n---\n# nothing\n---\n{POD}\n");
     let list = format!("{{apiVersion: v1, kind: List, items: [{NODE}, {POD}]}}");
-    let nested = format!("{{apiVersion: v1, kind: List, items: [{{apiVersion: v1, kind: List, items: [{NODE}]}}, {POD}]}}");
+    let nested = format!(
+        "{{apiVersion: v1, kind: List, items: [{{apiVersion: v1, kind: List, items: [{NODE}]}}, {POD}]}}"
+    );
     let json = r#"{"apiVersion": "v1", "kind": "List", "items": [
         {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}},
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}]}"#;
@@ -74,7 +76,7 @@ fn told(texts: &[&str]) -> Vec<(u32, String, String, Option<String>)> {
     let problems = read(texts).expect_err("a problem");
     let tell = |p: supercargo_manifest::Problem| {
         let line = p.at.map_or(0, |at| at.line);
-        (u32::try_from(line).unwrap(), p.path, p.message, p.hint)
+        (line, p.path, p.message, p.hint)
     };
     problems.into_iter().map(tell).collect()
 }
@@ -140,7 +142,8 @@ fn objects_that_are_none() {
 
 #[test]
 fn all_problems_are_told_at_once_and_nothing_is_half_done() {
-    let bad_quantity = "apiVersion: v1\nkind: Node\nmetadata: {name: node}\nstatus:\n  allocatable:\n    cpu: lots\n";
+    let bad_quantity =
+        "apiVersion: v1\nkind: Node\nmetadata: {name: node}\nstatus:\n  allocatable:\n    cpu: lots\n";
     let bad_operator = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  topologySpreadConstraints:\n  - maxSkew: 1\n    \
                         topologyKey: zone\n    whenUnsatisfiable: DoNotSchedule\n    labelSelector:\n      \
                         matchExpressions: [{key: a, operator: Like, values: [b]}]\n";
@@ -171,7 +174,9 @@ fn every_kind_is_read_under_its_group() {
             let more = match name {
                 "StorageClass" => ", provisioner: x",
                 "CSIStorageCapacity" => ", storageClassName: x",
-                "VolumeAttachment" => ", spec: {attacher: x, nodeName: node, source: {persistentVolumeName: v}}",
+                "VolumeAttachment" => {
+                    ", spec: {attacher: x, nodeName: node, source: {persistentVolumeName: v}}"
+                }
                 _ => "",
             };
             let text = format!("{{apiVersion: {api_version}, kind: {name}, metadata: {{name: x}}{more}}}");

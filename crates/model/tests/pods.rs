@@ -29,7 +29,7 @@ fn sidecar(cpu: &str) -> String {
 
 #[test]
 fn requests() {
-    let spec = |init: &[String], containers: &[String], more: &str| {
+    let spec = |init: &[&str], containers: &[&str], more: &str| {
         let (init, containers) = (init.join(", "), containers.join(", "));
         format!("spec: {{initContainers: [{init}], containers: [{containers}], {more}}}")
     };
@@ -38,48 +38,44 @@ fn requests() {
     // (name, spec, [must be free, held, held with defaults, scored])
     let cases = [
         ("no containers", spec(&[], &[], ""), [0; 4]),
-        ("one", spec(&[], std::slice::from_ref(&two), ""), [2000; 4]),
-        ("containers run together", spec(&[], &[one.clone(), two.clone()], ""), [3000; 4]),
+        ("one", spec(&[], &[&two], ""), [2000; 4]),
+        ("containers run together", spec(&[], &[&one, &two], ""), [3000; 4]),
         (
             "each one without a request counts 100m where there are defaults",
-            spec(&[], &[one.clone(), empty.clone(), empty.clone()], ""),
+            spec(&[], &[&one, &empty, &empty], ""),
             [1000, 1000, 1200, 1200],
         ),
-        ("an init container runs alone before", spec(&[five.clone()], &[one.clone(), two.clone()], ""), [5000; 4]),
-        ("init containers one after another", spec(&[two.clone(), five.clone(), one.clone()], &[], ""), [5000; 4]),
-        ("a small one changes nothing", spec(&[one.clone()], &[one.clone(), two.clone()], ""), [3000; 4]),
-        ("a sidecar stays", spec(&[sidecar("1")], std::slice::from_ref(&two), ""), [3000; 4]),
+        ("an init container runs alone before", spec(&[&five], &[&one, &two], ""), [5000; 4]),
+        ("init containers one after another", spec(&[&two, &five, &one], &[], ""), [5000; 4]),
+        ("a small one changes nothing", spec(&[&one], &[&one, &two], ""), [3000; 4]),
+        ("a sidecar stays", spec(&[&sidecar("1")], &[&two], ""), [3000; 4]),
         // max(2 + 1, 1 + 5)
-        ("beside what starts after it", spec(&[sidecar("1"), five.clone()], std::slice::from_ref(&two), ""), [6000; 4]),
+        ("beside what starts after it", spec(&[&sidecar("1"), &five], &[&two], ""), [6000; 4]),
         // max(2 + 1, 5)
-        ("but not before it", spec(&[five.clone(), sidecar("1")], std::slice::from_ref(&two), ""), [5000; 4]),
+        ("but not before it", spec(&[&five, &sidecar("1")], &[&two], ""), [5000; 4]),
         // max(1 + 2 + 3, 2 + 5, 2 + 3)
         (
             "two sidecars with an init container between",
-            spec(&[sidecar("2"), five.clone(), sidecar("3")], std::slice::from_ref(&one), ""),
+            spec(&[&sidecar("2"), &five, &sidecar("3")], &[&one], ""),
             [7000; 4],
         ),
-        ("overhead is added", spec(&[five.clone()], std::slice::from_ref(&one), "overhead: {cpu: 250m}"), [5250; 4]),
+        ("overhead is added", spec(&[&five], &[&one], "overhead: {cpu: 250m}"), [5250; 4]),
         (
             "the pod as a whole; scoring looks at its containers",
-            spec(&[], std::slice::from_ref(&one), "resources: {requests: {cpu: 3}}"),
+            spec(&[], &[&one], "resources: {requests: {cpu: 3}}"),
             [3000, 3000, 3000, 1000],
         ),
         (
             "the pod as a whole, with overhead",
-            spec(&[], std::slice::from_ref(&empty), "resources: {requests: {cpu: 3}}, overhead: {cpu: 1}"),
+            spec(&[], &[&empty], "resources: {requests: {cpu: 3}}, overhead: {cpu: 1}"),
             [4000, 4000, 4000, 1100],
         ),
         (
             "the pod as a whole names another resource",
-            spec(&[], std::slice::from_ref(&empty), "resources: {requests: {memory: 1Gi}}"),
+            spec(&[], &[&empty], "resources: {requests: {memory: 1Gi}}"),
             [0, 0, 100, 100],
         ),
-        (
-            "what is below zero is no demand",
-            spec(&[], &[container("-1")], ""),
-            [0, -1000, -1000, -1000],
-        ),
+        ("what is below zero is no demand", spec(&[], &[&container("-1")], ""), [0, -1000, -1000, -1000]),
     ];
     for (name, spec, expected) in cases {
         assert_eq!(cpu(&pod("p", &spec)), expected, "{name}");
@@ -158,11 +154,7 @@ fn host_ports() {
 
 #[test]
 fn ports_conflict_by_number_protocol_and_address() {
-    let port = |address: &str, protocol, port| HostPort {
-        address: address.into(),
-        protocol,
-        port,
-    };
+    let port = |address: &str, protocol, port| HostPort { address: address.into(), protocol, port };
     let (any, local, other) = ("0.0.0.0", "127.0.0.1", "10.0.0.1");
     // (one, other, conflict)
     let cases = [
@@ -201,9 +193,15 @@ fn defaults_of_what_is_not_written() {
     let bare = pod("p", "spec: {}");
     assert_eq!((&*bare.namespace, &*bare.uid), ("default", "default/p"));
     assert_eq!((&*bare.spec.scheduler_name, bare.spec.priority), ("default-scheduler", 0));
-    assert_eq!((&bare.node, &bare.nominated_node, bare.terminating, bare.finished), (&None, &None, false, false));
+    assert_eq!(
+        (&bare.node, &bare.nominated_node, bare.terminating, bare.finished),
+        (&None, &None, false, false)
+    );
     // Empty is as good as absent, and so is null.
-    let empty = pod("p", "spec: {schedulerName: '', nodeName: '', containers: null, tolerations: null, priority: null}");
+    let empty = pod(
+        "p",
+        "spec: {schedulerName: '', nodeName: '', containers: null, tolerations: null, priority: null}",
+    );
     assert_eq!((&empty.spec, &empty.node), (&bare.spec, &None));
     let ended = |phase: &str| pod("p", &format!("status: {{phase: {phase}}}")).finished;
     assert!(ended("Succeeded") && ended("Failed"));
@@ -213,8 +211,12 @@ fn defaults_of_what_is_not_written() {
 #[test]
 fn a_null_selector_is_an_absent_one() {
     let with = |selector: &str| {
-        let constraint = format!("{{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule{selector}}}");
-        pod("p", &format!("spec: {{topologySpreadConstraints: [{constraint}]}}")).spec.spread_constraints.clone()
+        let constraint =
+            format!("{{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule{selector}}}");
+        pod("p", &format!("spec: {{topologySpreadConstraints: [{constraint}]}}"))
+            .spec
+            .spread_constraints
+            .clone()
     };
     assert_eq!(with(", labelSelector: null"), with(""));
     assert_ne!(with(", labelSelector: {}"), with(""));

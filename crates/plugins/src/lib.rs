@@ -37,11 +37,13 @@ pub fn registry() -> Registry {
     all.add(define(default_binder::NAME, |_| Ok(default_binder::DefaultBinder)).bind());
     all.add(
         define(default_preemption::NAME, default_preemption::DefaultPreemption::new)
+            .default_args(r#"{"minCandidateNodesPercentage":10,"minCandidateNodesAbsolute":100}"#)
             .pre_enqueue()
             .post_filter(),
     );
     all.add(
-        define(dynamic_resources::NAME, |_| Ok(dynamic_resources::DynamicResources))
+        define(dynamic_resources::NAME, dynamic_resources::DynamicResources::new)
+            .default_args(r#"{"filterTimeout":"10s","bindingTimeout":"10m0s"}"#)
             .pre_enqueue()
             .pre_filter()
             .filter()
@@ -53,6 +55,7 @@ pub fn registry() -> Registry {
     all.add(define(image_locality::NAME, image_locality::ImageLocality::new).score().fast_score());
     all.add(
         define(inter_pod_affinity::NAME, inter_pod_affinity::InterPodAffinity::new)
+            .default_args(r#"{"hardPodAffinityWeight":1,"ignorePreferredTermsOfExistingPods":false}"#)
             .pre_filter()
             .filter()
             .pre_score()
@@ -62,6 +65,7 @@ pub fn registry() -> Registry {
     );
     all.add(
         define(node_affinity::NAME, node_affinity::NodeAffinity::new)
+            .default_args(r#"{}"#)
             .pre_filter()
             .filter()
             .pre_score()
@@ -90,12 +94,14 @@ pub fn registry() -> Registry {
             node_resources_balanced_allocation::NAME,
             node_resources_balanced_allocation::NodeResourcesBalancedAllocation::new,
         )
-        .pre_score()
+        .default_args(r#"{"resources":[{"name":"cpu","weight":1},{"name":"memory","weight":1}]}"#)
+            .pre_score()
         .score()
         .fast_score(),
     );
     all.add(
         define(fit::NAME, fit::NodeResourcesFit::new)
+            .default_args(r#"{"scoringStrategy":{"type":"LeastAllocated","resources":[{"name":"cpu","weight":1},{"name":"memory","weight":1}]}}"#)
             .pre_filter()
             .filter()
             .pre_score()
@@ -119,6 +125,7 @@ pub fn registry() -> Registry {
     );
     all.add(
         define(pod_topology_spread::NAME, pod_topology_spread::PodTopologySpread::new)
+            .default_args(r#"{"defaultingType":"System"}"#)
             .pre_filter()
             .filter()
             .pre_score()
@@ -134,6 +141,7 @@ pub fn registry() -> Registry {
     );
     all.add(
         define(volume_binding::NAME, volume_binding::VolumeBinding::new)
+            .default_args(r#"{"bindTimeoutSeconds":600}"#)
             .pre_filter()
             .filter()
             .pre_score()

@@ -63,12 +63,21 @@ impl Case {
 }
 
 /// Field by field, and the plugins point by point, so that a difference can be read.
-fn compare_effective(about: &mut Comparison<'_>, expected: &serde_json::Value, configuration: &config::Configuration) {
+fn compare_effective(
+    about: &mut Comparison<'_>,
+    expected: &serde_json::Value,
+    configuration: &config::Configuration,
+) {
     let got = serde_json::to_value(configuration.effective()).unwrap_or_default();
     compare_fields(about, "", expected, &got);
 }
 
-fn compare_fields(about: &mut Comparison<'_>, path: &str, expected: &serde_json::Value, got: &serde_json::Value) {
+fn compare_fields(
+    about: &mut Comparison<'_>,
+    path: &str,
+    expected: &serde_json::Value,
+    got: &serde_json::Value,
+) {
     let (Some(want), Some(have)) = (expected.as_object(), got.as_object()) else {
         return about.equal(None, path, expected, got);
     };

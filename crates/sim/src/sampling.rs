@@ -64,9 +64,8 @@ pub fn check_node_order(source: &Source, registry: &Registry) -> Result<CheckedC
     let mut checked = CheckedCases::default();
     for (i, case) in cases.iter().enumerate() {
         let cluster = case.cluster()?;
-        let order: Vec<String> = (cluster.order().iter())
-            .map(|id| cluster.node_at(*id).name().to_string())
-            .collect();
+        let order: Vec<String> =
+            (cluster.order().iter()).map(|id| cluster.node_at(*id).name().to_string()).collect();
         let mut configuration = config::default_configuration(registry)?;
         configuration.percentage_of_nodes_to_score = case.percentage_of_nodes_to_score;
         let mut engine = setup::engine(cluster, &configuration, registry, Overrides::default())?;

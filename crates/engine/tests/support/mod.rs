@@ -37,10 +37,7 @@ pub(crate) const DEFAULT_PLUGINS: [(&str, i32); 20] = [
 /// A profile of these plugins at all the points that they serve, with arguments for some.
 pub(crate) fn profile(scheduler_name: &str, plugins: &[(&str, i32)], args: &[(&str, &str)]) -> Profile {
     let registry = supercargo_plugins::registry();
-    let mut spec = ProfileSpec {
-        scheduler_name: scheduler_name.into(),
-        ..ProfileSpec::default()
-    };
+    let mut spec = ProfileSpec { scheduler_name: scheduler_name.into(), ..ProfileSpec::default() };
     for (name, weight) in plugins {
         let registration = registry.get(name).unwrap_or_else(|| panic!("no plugin {name}"));
         let given = args.iter().find(|(plugin, _)| plugin == name);
@@ -49,10 +46,7 @@ pub(crate) fn profile(scheduler_name: &str, plugins: &[(&str, i32)], args: &[(&s
         let built = registration.build(&Args::new(&source, &documents[0], *name));
         spec.plugins.insert((*name).into(), built.unwrap_or_else(|problems| panic!("{problems}")));
         for point in registration.points() {
-            spec.points.entry(*point).or_default().push(Choice {
-                plugin: (*name).into(),
-                weight: *weight,
-            });
+            spec.points.entry(*point).or_default().push(Choice { plugin: (*name).into(), weight: *weight });
         }
     }
     Profile::new(spec).unwrap_or_else(|error| panic!("{error}"))

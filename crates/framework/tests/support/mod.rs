@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use supercargo_framework::{
     Code, Prepared, ScoreInput, Status, Verdict,
     points::{
-        Bind, BindTarget, Bound, Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome,
-        QueueSort, QueuedPod, ScoreNode,
+        Bind, BindTarget, Bound, Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore,
+        PreScoreOutcome, QueueSort, QueuedPod, ScoreNode,
     },
     profile::{Choice, Profile, ProfileError, ProfileSpec},
     registry::{Args, Point, Registration, define},
@@ -148,10 +148,7 @@ impl Setup {
 
     /// With a choice of a plugin at a point.
     pub(crate) fn choose(mut self, point: Point, plugin: &str, weight: i32) -> Self {
-        let choice = Choice {
-            plugin: plugin.into(),
-            weight,
-        };
+        let choice = Choice { plugin: plugin.into(), weight };
         let points: &mut BTreeMap<_, Vec<_>> = &mut self.0.points;
         points.entry(point).or_default().push(choice);
         self

@@ -30,7 +30,8 @@ pub(crate) fn pod(name: &str, rest: &str) -> Arc<Pod> {
 
 /// A node by its name, its labels and the rest of its fields.
 pub(crate) fn node(name: &str, labels: &str, rest: &str) -> Node {
-    let text = format!("{{apiVersion: v1, kind: Node, metadata: {{name: '{name}', labels: {{{labels}}}}}, {rest}}}");
+    let text =
+        format!("{{apiVersion: v1, kind: Node, metadata: {{name: '{name}', labels: {{{labels}}}}}, {rest}}}");
     match objects(&text).pop() {
         Some(Object::Node(node)) => node,
         other => panic!("{other:?}"),

@@ -16,10 +16,7 @@ fn with_args(text: &str) -> Result<DefaultPreemption, Problems> {
 /// A victim of a priority that has run since a second of this minute.
 fn victim(priority: i32, second: u32) -> Arc<Pod> {
     let name = format!("v-{priority}-{second}");
-    pod(&name)
-        .priority(priority)
-        .started(&format!("2026-01-01T00:00:{second:02}Z"))
-        .pod()
+    pod(&name).priority(priority).started(&format!("2026-01-01T00:00:{second:02}Z")).pod()
 }
 
 fn candidate(node: &str, budget_violations: i64, victims: &[(i32, u32)]) -> Candidate {

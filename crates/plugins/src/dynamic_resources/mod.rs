@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
     fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
@@ -9,7 +10,9 @@ use supercargo_framework::{
         Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreFilterOutcome, Reserve, ScoreNode,
     },
     preemption::{FilterRunner, NodeVerdicts, Nomination},
+    registry::Args,
 };
+use supercargo_manifest::{Duration, Problems};
 use supercargo_model::{Cluster, NodeInfo, Pod};
 
 /// The plugin's name.
@@ -19,6 +22,28 @@ const NOT_BUILT: &str = "the pod has resource claims, and this version of superc
 
 /// The plugin. It takes part at all points that kube-scheduler's does, so that configurations mean the same.
 pub struct DynamicResources;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct DynamicResourcesArgs {
+    filter_timeout: Option<Duration>,
+    binding_timeout: Option<Duration>,
+}
+
+impl DynamicResources {
+    /// Its arguments are checked as kube-scheduler checks them; nothing reads them yet.
+    pub fn new(args: &Args<'_>) -> Result<Self, Problems> {
+        let given: DynamicResourcesArgs = args.decode()?;
+        let mut problems = Problems::default();
+        if given.filter_timeout.is_some_and(|timeout| timeout < Duration::ZERO) {
+            problems.push(args.problem("filterTimeout", "must not be negative"));
+        }
+        if given.binding_timeout.is_some_and(|timeout| timeout < Duration::from_secs(1)) {
+            problems.push(args.problem("bindingTimeout", "must be at least 1s"));
+        }
+        if problems.is_empty() { Ok(Self) } else { Err(problems) }
+    }
+}
 
 fn check(pod: &Pod) -> Verdict {
     if pod.spec.resource_claims == 0 {

@@ -13,7 +13,8 @@ use crate::testing::{filter, score, verdict};
 const REQUIRED_NEAR: &str = "/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution/-";
 const REQUIRED_FAR: &str = "/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution/-";
 const PREFERRED_NEAR: &str = "/spec/affinity/podAffinity/preferredDuringSchedulingIgnoredDuringExecution/-";
-const PREFERRED_FAR: &str = "/spec/affinity/podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution/-";
+const PREFERRED_FAR: &str =
+    "/spec/affinity/podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution/-";
 
 fn with_args(text: &str) -> Result<InterPodAffinity, Problems> {
     let source = Source::new("config.yaml", text);
@@ -198,10 +199,8 @@ fn namespaces_by_name_and_by_label() {
         (web_in(json!([]), absent()), true),
     ];
     for (term, reaches) in cases {
-        let cluster = zones([
-            namespace("blue", json!({"team": "blue"})),
-            named("web").namespace("blue").on("a"),
-        ]);
+        let cluster =
+            zones([namespace("blue", json!({"team": "blue"})), named("web").namespace("blue").on("a")]);
         let expected = if reaches { "ff++" } else { "++++" };
         assert_eq!(marks(&cluster, named("p").set(REQUIRED_FAR, term.clone())), expected, "{term}");
     }
@@ -240,7 +239,11 @@ fn match_and_mismatch_label_keys() {
     };
     let cluster = zones([
         named("web").label("version", "1").on("a"),
-        named("web").set("/metadata/name", "other").set("/metadata/uid", "other").label("version", "2").on("c"),
+        named("web")
+            .set("/metadata/name", "other")
+            .set("/metadata/uid", "other")
+            .label("version", "2")
+            .on("c"),
     ]);
     // (term, verdicts for a pod of version 2 that keeps away from what the term selects)
     let cases = [
@@ -304,7 +307,10 @@ fn preferences_of_the_pod_add_up() {
 
 #[test]
 fn every_pod_that_a_term_selects_counts() {
-    let cluster = zones([named("web").on("a"), named("web").set("/metadata/name", "w2").set("/metadata/uid", "w2").on("b")]);
+    let cluster = zones([
+        named("web").on("a"),
+        named("web").set("/metadata/name", "w2").set("/metadata/uid", "w2").on("b"),
+    ]);
     let pod = named("p").set(PREFERRED_FAR, weighted(7, app("web")));
     // Both are in z1: −7 × 2. 100 × (score + 14) / 14
     assert_eq!(scores("{}", &cluster, pod), (vec![-14, -14, 0, 0], vec![0, 0, 100, 100]));
@@ -339,7 +345,8 @@ fn preferences_and_requirements_of_pods_that_are_there_pull_and_push() {
 #[test]
 fn existing_preferences_are_only_ignored_for_pods_that_have_none() {
     // As in kube-scheduler: once the pod has a preference, those of the others count as well.
-    let cluster = zones([named("likes").set(PREFERRED_NEAR, weighted(8, app("p"))).on("a"), named("web").on("c")]);
+    let cluster =
+        zones([named("likes").set(PREFERRED_NEAR, weighted(8, app("p"))).on("a"), named("web").on("c")]);
     let pod = named("p").set(PREFERRED_NEAR, weighted(4, app("web")));
     let expected = (vec![8, 8, 4, 0], vec![100, 100, 50, 0]);
     assert_eq!(scores("{ignorePreferredTermsOfExistingPods: true}", &cluster, pod), expected);
@@ -438,11 +445,7 @@ fn nodes_that_come_into_a_domain_or_leave_one_help() {
     };
     let near = named("p").set(REQUIRED_NEAR, app("web"));
     let far = named("p").set(REQUIRED_FAR, app("web"));
-    let (z1, z2, none) = (
-        || node("n").label("zone", "z1"),
-        || node("n").label("zone", "z2"),
-        || node("n"),
-    );
+    let (z1, z2, none) = (|| node("n").label("zone", "z1"), || node("n").label("zone", "z2"), || node("n"));
     // (before, after, helps near, helps far)
     let cases = [
         (None, z1(), true, true),

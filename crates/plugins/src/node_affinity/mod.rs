@@ -57,13 +57,16 @@ impl NodeAffinity {
         if let Some(required) = &added.required {
             for (i, term) in required.node_selector_terms.iter().enumerate() {
                 if let Some(defect) = term.defect() {
-                    problems.push(args.problem(&format!("{REQUIRED}.nodeSelectorTerms[{i}]"), defect));
+                    let field = format!("{REQUIRED}.nodeSelectorTerms[{i}].{}", defect.field);
+                    problems.push(args.problem(&field, defect.message.clone()));
                 }
             }
         }
-        for (i, term) in added.preferred.iter().enumerate() {
+        for (i, term) in added.preferred.iter().enumerate().filter(|(_, term)| counts(term)) {
             if let Some(defect) = term.preference.defect() {
-                problems.push(args.problem(&format!("{PREFERRED}[{i}].preference"), defect));
+                // As in kube-scheduler, the field is named without `preference`.
+                let field = format!("{PREFERRED}[{i}].{}", defect.field);
+                problems.push(args.problem(&field, defect.message.clone()));
             }
         }
         if problems.is_empty() {
@@ -136,7 +139,7 @@ impl PreScore for NodeAffinity {
     fn pre_score(&self, _: &Cluster, pod: &Pod, _: &[&NodeInfo]) -> Result<PreScoreOutcome, Status> {
         let preferred = &pod.spec.node_affinity.preferred;
         if let Some(defect) = preferred.iter().filter(|term| counts(term)).find_map(|term| term.preference.defect()) {
-            return Err(Status::error(defect.to_owned()));
+            return Err(Status::error(defect.to_string()));
         }
         if preferred.is_empty() && self.added.preferred.is_empty() {
             return Ok(PreScoreOutcome::Skip);

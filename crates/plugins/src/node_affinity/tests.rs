@@ -207,7 +207,7 @@ fn bad_added_affinity_is_told_with_its_place() {
     assert_eq!(
         paths,
         [
-            "args.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference",
+            "args.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].matchExpressions[0].values[0]",
         ]
     );
 }

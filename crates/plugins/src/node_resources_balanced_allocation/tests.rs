@@ -67,15 +67,15 @@ fn improvement_is_cut_off_towards_zero() {
 #[test]
 fn three_resources() {
     let args = |formula: &str| {
-        format!("{{formula: {formula}, resources: [{{name: cpu}}, {{name: memory}}, {{name: example.com/gpu}}]}}")
+        format!(
+            "{{formula: {formula}, resources: [{{name: cpu}}, {{name: memory}}, {{name: example.com/gpu}}]}}"
+        )
     };
     let cluster = cluster([node("a")
         .allocatable("cpu", "10")
         .allocatable("memory", "1000")
         .allocatable("example.com/gpu", "4")]);
-    let pod = pod("p")
-        .container(&[("cpu", "1"), ("memory", "300"), ("example.com/gpu", "2")])
-        .pod();
+    let pod = pod("p").container(&[("cpu", "1"), ("memory", "300"), ("example.com/gpu", "2")]).pod();
     // Shares 0.1, 0.3, 0.5: mean 0.3, variance (0.04 + 0 + 0.04) / 3 = 0.02667, std 0.1633
     // 100 × (1 − 0.1633) = 83.7
     assert_eq!(scores(&args("StandardDeviation"), &cluster, &pod), [83]);
@@ -87,7 +87,8 @@ fn three_resources() {
 
 #[test]
 fn resources_that_are_not_there_do_not_count() {
-    let args = "{formula: StandardDeviation, resources: [{name: cpu}, {name: memory}, {name: example.com/gpu}]}";
+    let args =
+        "{formula: StandardDeviation, resources: [{name: cpu}, {name: memory}, {name: example.com/gpu}]}";
     let cluster = cluster([
         // Neither has memory, and only b has what nobody wants.
         node("a").allocatable("cpu", "10"),

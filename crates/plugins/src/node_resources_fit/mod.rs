@@ -38,21 +38,20 @@ pub struct NodeResourcesFit {
 struct NodeResourcesFitArgs {
     ignored_resources: Vec<Name>,
     ignored_resource_groups: Vec<Name>,
-    scoring_strategy: ScoringStrategy,
+    scoring_strategy: Option<ScoringStrategy>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ScoringStrategy {
     #[serde(rename = "type")]
-    kind: StrategyKind,
+    kind: Option<StrategyKind>,
     resources: Vec<ResourceWeight>,
     requested_to_capacity_ratio: Option<RequestedToCapacityRatio>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 enum StrategyKind {
-    #[default]
     LeastAllocated,
     MostAllocated,
     RequestedToCapacityRatio,
@@ -81,7 +80,8 @@ impl NodeResourcesFit {
                 problems.push(args.problem(&format!("ignoredResourceGroups[{i}]"), message));
             }
         }
-        let scorer = given.scoring_strategy.scorer(args, &mut problems);
+        let strategy = given.scoring_strategy.unwrap_or_else(ScoringStrategy::least_allocated);
+        let scorer = strategy.scorer(args, &mut problems);
         if problems.is_empty() {
             Ok(Self {
                 ignored_resources: given.ignored_resources,
@@ -102,6 +102,11 @@ impl NodeResourcesFit {
 }
 
 impl ScoringStrategy {
+    /// What holds if none is given.
+    fn least_allocated() -> Self {
+        Self { kind: Some(StrategyKind::LeastAllocated), ..Self::default() }
+    }
+
     fn scorer(self, args: &Args<'_>, problems: &mut Problems) -> Scorer {
         let resources = resource_weights::with_defaults(self.resources);
         problems.extend(resource_weights::problems(
@@ -110,7 +115,12 @@ impl ScoringStrategy {
             &resources,
         ));
         const RATIO: &str = "scoringStrategy.requestedToCapacityRatio";
-        let strategy = match (self.kind, self.requested_to_capacity_ratio) {
+        let kind = self.kind.unwrap_or_else(|| {
+            let message = "must be LeastAllocated, MostAllocated or RequestedToCapacityRatio";
+            problems.push(args.problem("scoringStrategy.type", message));
+            StrategyKind::LeastAllocated
+        });
+        let strategy = match (kind, self.requested_to_capacity_ratio) {
             (StrategyKind::RequestedToCapacityRatio, None) => {
                 problems.push(args.problem(RATIO, "must be given when the type is RequestedToCapacityRatio"));
                 Strategy::RequestedToCapacityRatio(Vec::new())

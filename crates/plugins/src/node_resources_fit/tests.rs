@@ -64,10 +64,7 @@ fn every_resource_must_suffice() {
         (wants(&[("cpu", "1001m")]), "too small: Insufficient cpu"),
         (wants(&[("memory", "401")]), "full: Insufficient memory"),
         (wants(&[("memory", "1001")]), "too small: Insufficient memory"),
-        (
-            wants(&[("ephemeral-storage", "401")]),
-            "full: Insufficient ephemeral-storage",
-        ),
+        (wants(&[("ephemeral-storage", "401")]), "full: Insufficient ephemeral-storage"),
         (wants(&[("example.com/gpu", "1")]), "ok"),
         (wants(&[("example.com/gpu", "2")]), "full: Insufficient example.com/gpu"),
         (wants(&[("example.com/gpu", "5")]), "too small: Insufficient example.com/gpu"),
@@ -82,10 +79,7 @@ fn every_resource_must_suffice() {
             "full: Insufficient cpu, Insufficient memory, Insufficient example.com/gpu",
         ),
         // One that no eviction can help is enough to give the node up.
-        (
-            wants(&[("cpu", "1"), ("memory", "1001")]),
-            "too small: Insufficient cpu, Insufficient memory",
-        ),
+        (wants(&[("cpu", "1"), ("memory", "1001")]), "too small: Insufficient cpu, Insufficient memory"),
     ];
     for (pod, expected) in cases {
         let shown = format!("{pod:?}");
@@ -114,10 +108,7 @@ fn a_node_takes_so_many_pods_and_no_more() {
     assert_eq!(verdict(&plugin, limited("1"), one(), pod("p")), "full: Too many pods");
     assert_eq!(verdict(&plugin, limited("0"), vec![], pod("p")), "full: Too many pods");
     let large = pod("p").container(&[("cpu", "2")]);
-    assert_eq!(
-        verdict(&plugin, limited("1"), one(), large),
-        "too small: Too many pods, Insufficient cpu"
-    );
+    assert_eq!(verdict(&plugin, limited("1"), one(), large), "too small: Too many pods, Insufficient cpu");
 }
 
 #[test]
@@ -140,9 +131,7 @@ fn init_containers_sidecars_overhead_and_pod_level_resources_count() {
         // 2 + 1
         pod("p").container(&cpu("2")).set("/spec/overhead", json!({"cpu": "1"})),
         // What the pod as a whole asks for stands in for its containers.
-        pod("p")
-            .container(&cpu("1"))
-            .set("/spec/resources/requests", json!({"cpu": "3"})),
+        pod("p").container(&cpu("1")).set("/spec/resources/requests", json!({"cpu": "3"})),
     ];
     for pod in pods {
         let has = |amount: &str| node("n").allocatable("cpu", amount);
@@ -169,17 +158,13 @@ fn ignored_resources_are_not_asked_about() {
         ("{}", "cpu example.com/a example.com/b other.org/a"),
         ("{ignoredResources: [example.com/a]}", "cpu example.com/b other.org/a"),
         ("{ignoredResourceGroups: [example.com]}", "cpu other.org/a"),
-        (
-            "{ignoredResources: [other.org/a], ignoredResourceGroups: [example.com]}",
-            "cpu",
-        ),
+        ("{ignoredResources: [other.org/a], ignoredResourceGroups: [example.com]}", "cpu"),
         // Only what device plugins and administrators add can be ignored.
         ("{ignoredResources: [cpu]}", "cpu example.com/a example.com/b other.org/a"),
     ];
     for (args, missing) in cases {
         let plugin = with_args(args, NodeResourcesFit::new).unwrap();
-        let reasons: Vec<String> =
-            missing.split(' ').map(|name| format!("Insufficient {name}")).collect();
+        let reasons: Vec<String> = missing.split(' ').map(|name| format!("Insufficient {name}")).collect();
         let expected = format!("too small: {}", reasons.join(", "));
         assert_eq!(verdict(&plugin, node("n"), vec![], all.clone()), expected, "{args}");
     }
@@ -206,19 +191,12 @@ fn strategies() {
     let cases = [
         // a: (25 + 50) / 2 = 37.5, cut off
         ("{type: LeastAllocated}", [37, 50]),
-        ("{}", [37, 50]),
         // a: (75 + 50) / 2 = 62.5, cut off
         ("{type: MostAllocated}", [62, 50]),
         // a: (25 × 1 + 50 × 2) / 3 = 41.7
-        (
-            "{type: LeastAllocated, resources: [{name: cpu, weight: 1}, {name: memory, weight: 2}]}",
-            [41, 50],
-        ),
+        ("{type: LeastAllocated, resources: [{name: cpu, weight: 1}, {name: memory, weight: 2}]}", [41, 50]),
         // a: (75 × 3 + 50 × 1) / 4 = 68.75
-        (
-            "{type: MostAllocated, resources: [{name: cpu, weight: 3}, {name: memory}]}",
-            [68, 50],
-        ),
+        ("{type: MostAllocated, resources: [{name: cpu, weight: 3}, {name: memory}]}", [68, 50]),
         ("{type: MostAllocated, resources: [{name: cpu, weight: 0}]}", [75, 50]),
         // Rising from 0 to 10 over the whole range. a: (75 + 50) / 2 = 62.5, rounded up
         (
@@ -243,6 +221,12 @@ fn strategies() {
     for (strategy, expected) in cases {
         assert_eq!(scores(strategy, &two_nodes(), large()), expected, "{strategy}");
     }
+}
+
+#[test]
+fn without_a_word_the_emptier_the_better() {
+    let pod = pod("p").container(&[("cpu", "3"), ("memory", "5000")]).pod();
+    assert_eq!(plain_score(&default_plugin(), &two_nodes(), &pod), [37, 50]);
 }
 
 #[test]
@@ -287,7 +271,8 @@ fn shapes_are_straight_between_points_and_flat_outside() {
 
 #[test]
 fn a_ratio_of_zero_counts_as_if_the_resource_were_not_there() {
-    let shape = "requestedToCapacityRatio: {shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}";
+    let shape =
+        "requestedToCapacityRatio: {shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}";
     let strategy = format!(
         "{{type: RequestedToCapacityRatio, {shape}, resources: [{{name: cpu, weight: 3}}, {{name: memory, weight: 1}}]}}"
     );
@@ -335,9 +320,7 @@ fn containers_that_ask_for_nothing_count_with_defaults() {
 fn what_a_pod_as_a_whole_asks_for_counts_once_it_is_there() {
     let empty = || node("a").allocatable("cpu", "1").allocatable("memory", "1000Mi");
     let whole = |name: &str| {
-        pod(name)
-            .container(&[])
-            .set("/spec/resources/requests", json!({"cpu": "500m", "memory": "500Mi"}))
+        pod(name).container(&[]).set("/spec/resources/requests", json!({"cpu": "500m", "memory": "500Mi"}))
     };
     let least = "{type: LeastAllocated}";
     // As it comes it is scored by its container's defaults: (90 + 80) / 2
@@ -349,7 +332,8 @@ fn what_a_pod_as_a_whole_asks_for_counts_once_it_is_there() {
 
 #[test]
 fn extended_resources_count_where_they_are_asked_for_and_there() {
-    let strategy = "{type: MostAllocated, resources: [{name: cpu, weight: 1}, {name: example.com/gpu, weight: 3}]}";
+    let strategy =
+        "{type: MostAllocated, resources: [{name: cpu, weight: 1}, {name: example.com/gpu, weight: 3}]}";
     let cluster = cluster([
         node("a").allocatable("cpu", "4").allocatable("example.com/gpu", "4"),
         node("b").allocatable("cpu", "4"),
@@ -377,12 +361,8 @@ fn amounts_near_the_end_of_64_bits() {
     let pod = || pod("p").container(&[("cpu", &most), ("memory", &most)]);
     assert_eq!(scores("{type: LeastAllocated}", &cluster, pod()), [0]);
     assert_eq!(scores("{type: MostAllocated}", &cluster, pod()), [100]);
-    let verdict = default_plugin().filter(
-        &Prepared::nothing(),
-        &cluster,
-        &pod().pod(),
-        cluster.node("a").unwrap(),
-    );
+    let verdict =
+        default_plugin().filter(&Prepared::nothing(), &cluster, &pod().pod(), cluster.node("a").unwrap());
     assert_eq!(verdict.unwrap_err().message(), "Insufficient cpu, Insufficient memory");
 }
 
@@ -409,18 +389,21 @@ fn bad_arguments_are_told_with_their_place() {
             vec!["args.ignoredResourceGroups[1]".to_owned()],
         ),
         (
-            "{scoringStrategy: {resources: [{name: cpu, weight: 101}, {name: memory, weight: -1}]}}".to_owned(),
+            "{scoringStrategy: {type: LeastAllocated, resources: [{name: cpu, weight: 101}, {name: memory, weight: -1}]}}"
+                .to_owned(),
             vec![
                 "args.scoringStrategy.resources[0].weight".to_owned(),
                 "args.scoringStrategy.resources[1].weight".to_owned(),
             ],
         ),
+        ("{scoringStrategy: {}}".to_owned(), vec!["args.scoringStrategy.type".to_owned()]),
         (
             "{scoringStrategy: {type: RequestedToCapacityRatio}}".to_owned(),
             vec!["args.scoringStrategy.requestedToCapacityRatio".to_owned()],
         ),
         (
-            "{scoringStrategy: {type: MostAllocated, requestedToCapacityRatio: {shape: [{score: 1}]}}}".to_owned(),
+            "{scoringStrategy: {type: MostAllocated, requestedToCapacityRatio: {shape: [{score: 1}]}}}"
+                .to_owned(),
             vec!["args.scoringStrategy.requestedToCapacityRatio".to_owned()],
         ),
         ("{scoringStrategy: {type: BestAllocated}}".to_owned(), vec!["args.scoringStrategy.type".to_owned()]),
@@ -453,12 +436,7 @@ fn older_names_score_by_their_one_strategy() {
     let scores = |plugin: SingleStrategy| {
         let nodes = by_name(&cluster);
         let prepared = Prepared::nothing();
-        let input = ScoreInput {
-            prepared: &prepared,
-            cluster: &cluster,
-            pod: &pod,
-            nodes: &nodes,
-        };
+        let input = ScoreInput { prepared: &prepared, cluster: &cluster, pod: &pod, nodes: &nodes };
         let mut column = [0; 2];
         plugin.score(input, &mut column).unwrap();
         column
@@ -469,10 +447,7 @@ fn older_names_score_by_their_one_strategy() {
     assert_eq!(scores(with_args("{}", SingleStrategy::least_allocated).unwrap()), [37, 50]);
     assert_eq!(scores(with_args(by_cpu, SingleStrategy::least_allocated).unwrap()), [25, 50]);
     assert_eq!(scores(with_args("{}", SingleStrategy::most_allocated).unwrap()), [62, 50]);
-    assert_eq!(
-        scores(with_args(shape, SingleStrategy::requested_to_capacity_ratio).unwrap()),
-        [63, 50]
-    );
+    assert_eq!(scores(with_args(shape, SingleStrategy::requested_to_capacity_ratio).unwrap()), [63, 50]);
 }
 
 #[test]
@@ -523,9 +498,7 @@ fn nodes_that_could_hold_the_pod_and_grew_help() {
         let action = if before.is_some() { Action::UpdateNodeAllocatable } else { Action::Add };
         interest.helps(Resource::Node, action, &waiting, &change)
     };
-    let has = |cpu: &str, gpu: &str| {
-        node("n").allocatable("cpu", cpu).allocatable("example.com/gpu", gpu)
-    };
+    let has = |cpu: &str, gpu: &str| node("n").allocatable("cpu", cpu).allocatable("example.com/gpu", gpu);
     assert!(helps(None, has("2", "1")));
     assert!(!helps(None, has("1", "1")));
     assert!(!helps(None, has("2", "0")));

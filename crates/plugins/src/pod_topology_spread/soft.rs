@@ -83,7 +83,7 @@ impl Domains {
         let mut score = 0.0;
         for (i, constraint) in self.constraints.iter().enumerate() {
             if let Some(count) = self.count(i, node, namespace) {
-                score += count as f64 * self.weights[i] + f64::from(constraint.max_skew - 1);
+                score += count as f64 * self.weights[i] + (f64::from(constraint.max_skew) - 1.0);
             }
         }
         score.round() as i64

@@ -24,6 +24,8 @@ struct Soft {
     constraints: Vec<Constraint>,
     /// Nodes must have the labels of all constraints.
     all_keys: bool,
+    /// All nodes have the labels of all constraints.
+    everywhere: bool,
     /// For each constraint and node: how many matching pods its domain has.
     counts: Vec<Vec<f64>>,
     /// For each constraint: ln(domains + 2).
@@ -37,7 +39,7 @@ fn column<'a>(cluster: &'a Cluster, constraint: &Constraint) -> Option<&'a Label
 
 impl Soft {
     fn counts_here(&self, cluster: &Cluster, node: NodeId) -> bool {
-        !self.all_keys || has_all_keys(&cluster.node_at(node).node.labels, &self.constraints)
+        !self.all_keys || self.everywhere || has_all_keys(&cluster.node_at(node).node.labels, &self.constraints)
     }
 
     fn is_counted(&self, constraint: &Constraint, pod: &Pod) -> bool {
@@ -70,7 +72,11 @@ impl Soft {
 
     fn count_all(&mut self, cluster: &Cluster) {
         let places = cluster.columns().len();
-        self.counts = vec![vec![0.0; places]; self.constraints.len()];
+        self.counts.resize(self.constraints.len(), Vec::new());
+        for counts in &mut self.counts {
+            counts.clear();
+            counts.resize(places, 0.0);
+        }
         for i in 0..self.constraints.len() {
             // Summed by domain first: a domain may have thousands of nodes.
             let selector = self.constraints[i].selector.clone();
@@ -142,7 +148,7 @@ impl Soft {
     fn write(&self, cluster: &Cluster, scores: &mut [f64]) {
         scores.fill(0.0);
         for (i, constraint) in self.constraints.iter().enumerate() {
-            let (weight, skew) = (self.weights[i], f64::from(constraint.max_skew - 1));
+            let (weight, skew) = (self.weights[i], f64::from(constraint.max_skew) - 1.0);
             let counts = &self.counts[i];
             match column(cluster, constraint) {
                 Some(column) if column.all_have(cluster.node_count()) => vectorized(|| {
@@ -165,7 +171,7 @@ impl Soft {
                 *score = score.round();
             }
         });
-        if self.all_keys {
+        if self.all_keys && !self.everywhere {
             self.mark_left_out(cluster, scores);
         }
     }
@@ -189,6 +195,9 @@ impl Soft {
 
 impl ScorePart for Soft {
     fn fill(&mut self, cluster: &Cluster, open: &[f64], scores: &mut [f64]) {
+        let nodes = cluster.node_count();
+        self.everywhere =
+            self.constraints.iter().all(|c| column(cluster, c).is_some_and(|column| column.all_have(nodes)));
         self.count_all(cluster);
         self.weigh(cluster, open);
         self.write(cluster, scores);
@@ -227,12 +236,14 @@ impl FastScore for PodTopologySpread {
         if constraints.is_empty() {
             return Compiled::Idle;
         }
-        if self.formula != Formula::LogWeighted {
+        // A maxSkew below 1, which no API server lets in, makes scores that look like a node left out.
+        if self.formula != Formula::LogWeighted || constraints.iter().any(|c| c.max_skew < 1) {
             return Compiled::Slow;
         }
         Compiled::Part(Box::new(Soft {
             pod: pod.clone(),
             all_keys: !pod.spec.spread_constraints.is_empty() || !self.system_defaults,
+            everywhere: false,
             constraints,
             counts: Vec::new(),
             weights: Vec::new(),

@@ -290,12 +290,7 @@ fn pods_on_nodes_that_are_not_feasible_count_in_their_domain() {
     let Ok(PreScoreOutcome::Go(prepared)) = plugin.pre_score(&cluster, &pod, &nodes) else {
         panic!("scores");
     };
-    let input = ScoreInput {
-        prepared: &prepared,
-        cluster: &cluster,
-        pod: &pod,
-        nodes: &nodes,
-    };
+    let input = ScoreInput { prepared: &prepared, cluster: &cluster, pod: &pod, nodes: &nodes };
     let mut column = [0; 2];
     plugin.score(input, &mut column).unwrap();
     // The two on a are in b's zone: 3 × ln 4 = 4.16

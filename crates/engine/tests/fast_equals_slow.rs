@@ -1,0 +1,327 @@
+//! After any sequence of events, the fast way knows what the slow way finds: the same feasible nodes and the same scores,
+//! for every shape, at every step.
+//!
+//! A failing run prints the seed that replays it: `SUPERCARGO_SEED=7 cargo test -p supercargo-engine --test fast_equals_slow`.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Value, json};
+use supercargo_engine::{Decision, Engine, Placement, Settings};
+use supercargo_framework::{
+    profile::{Choice, Profile, ProfileSpec},
+    registry::{Args, Point},
+};
+use supercargo_model::{
+    Cluster, Key, Name, Node, Pod,
+    object::{Kind, Object},
+    testing::object,
+    workload::WorkloadKind,
+};
+
+const RUNS: u64 = 500;
+const STEPS: usize = 200;
+const SHAPES: usize = 5;
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    fn one<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
+        of[self.below(of.len())]
+    }
+
+    fn chance(&mut self, one_in: usize) -> bool {
+        self.below(one_in) == 0
+    }
+}
+
+/// The default profile, put together by hand.
+fn profile() -> Profile {
+    let registry = supercargo_plugins::registry();
+    let weights = BTreeMap::from([
+        ("TaintToleration", 3),
+        ("NodeAffinity", 2),
+        ("PodTopologySpread", 2),
+        ("InterPodAffinity", 2),
+        ("DynamicResources", 2),
+    ]);
+    let older = ["NodeResourcesLeastAllocated", "NodeResourcesMostAllocated", "RequestedToCapacityRatio"];
+    let mut spec = ProfileSpec { scheduler_name: "default-scheduler".into(), ..ProfileSpec::default() };
+    for registration in registry.iter().filter(|r| !older.contains(&r.name())) {
+        let name: Name = registration.name().into();
+        for point in registration.points() {
+            let weight = weights.get(registration.name()).copied().unwrap_or(1);
+            spec.points.entry(*point).or_default().push(Choice { plugin: name.clone(), weight });
+        }
+        spec.plugins.insert(name, registration.build(&Args::none()).unwrap());
+    }
+    spec.points.remove(&Point::PostFilter);
+    Profile::new(spec).unwrap()
+}
+
+fn node(random: &mut Random, i: usize) -> Node {
+    let name = format!("n{i}");
+    let mut labels = json!({"kubernetes.io/hostname": name});
+    if !random.chance(6) {
+        labels["topology.kubernetes.io/zone"] = random.one(&["z1", "z2", "z3"]).into();
+    }
+    if random.chance(2) {
+        labels["disk"] = random.one(&["ssd", "hdd"]).into();
+    }
+    let mut taints = Vec::new();
+    if random.chance(4) {
+        let effect = random.one(&["NoSchedule", "PreferNoSchedule"]);
+        taints.push(json!({"key": "dedicated", "value": random.one(&["gpu", "db"]), "effect": effect}));
+    }
+    let mut images = Vec::new();
+    if random.chance(2) {
+        images.push(json!({"names": ["web:1"], "sizeBytes": 500 << 20}));
+    }
+    let memory = if random.chance(40) { "50E".to_owned() } else { format!("{}Gi", 1 + random.below(16)) };
+    object(json!({
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": taints, "unschedulable": random.chance(12)},
+        "status": {"images": images, "allocatable": {
+            "cpu": format!("{}", 1 + random.below(8)), "memory": memory,
+            "pods": format!("{}", 2 + random.below(8)), "example.com/gpu": format!("{}", random.below(3)),
+        }},
+    }))
+    .build()
+}
+
+fn selector(random: &mut Random) -> Value {
+    match random.below(5) {
+        0 => json!({"matchLabels": {"app": "web"}}),
+        1 => json!({"matchLabels": {"app": "db"}}),
+        2 => json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "db", "web"]}]}),
+        3 => json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}),
+        _ => json!({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}),
+    }
+}
+
+fn term(random: &mut Random) -> Value {
+    let key = random.one(&["kubernetes.io/hostname", "topology.kubernetes.io/zone"]);
+    let mut term = json!({"topologyKey": key, "labelSelector": selector(random)});
+    match random.below(4) {
+        0 => term["namespaces"] = json!(["default", "other"]),
+        1 => term["namespaceSelector"] = json!({"matchLabels": {"team": "a"}}),
+        2 => term["namespaceSelector"] = json!({}),
+        _ => {}
+    }
+    term
+}
+
+fn spread(random: &mut Random) -> Value {
+    let mut constraint = json!({
+        "maxSkew": 1 + random.below(3),
+        "topologyKey": random.one(&["kubernetes.io/hostname", "topology.kubernetes.io/zone"]),
+        "whenUnsatisfiable": random.one(&["DoNotSchedule", "ScheduleAnyway", "ScheduleAnyway"]),
+        "labelSelector": selector(random),
+    });
+    if random.chance(3) {
+        constraint["nodeTaintsPolicy"] = "Honor".into();
+    }
+    if random.chance(3) {
+        constraint["nodeAffinityPolicy"] = "Ignore".into();
+    }
+    if random.chance(3) && constraint["whenUnsatisfiable"] == "DoNotSchedule" {
+        constraint["minDomains"] = (1 + random.below(4)).into();
+    }
+    constraint
+}
+
+/// A pod of some shape.
+fn pod(random: &mut Random, name: &str) -> Pod {
+    let mut labels = json!({"app": random.one(&["web", "db", "batch"])});
+    if random.chance(3) {
+        labels["tier"] = random.one(&["front", "back"]).into();
+    }
+    let mut requests = json!({});
+    if !random.chance(4) {
+        requests["cpu"] = format!("{}m", 100 * (1 + random.below(12))).into();
+        requests["memory"] = format!("{}Mi", 128 * (1 + random.below(12))).into();
+    }
+    if random.chance(6) {
+        requests["example.com/gpu"] = "1".into();
+    }
+    let mut container = json!({"name": "c", "image": "web:1", "resources": {"requests": requests}});
+    if random.chance(6) {
+        container["ports"] = json!([{"hostPort": 8000 + random.below(2)}]);
+    }
+    let mut spec = json!({"containers": [container]});
+    if random.chance(3) {
+        let effect = random.one(&["", "NoSchedule", "PreferNoSchedule"]);
+        spec["tolerations"] = json!([{"key": "dedicated", "operator": "Exists", "effect": effect}]);
+    }
+    if random.chance(5) {
+        spec["nodeSelector"] = json!({"disk": random.one(&["ssd", "hdd"])});
+    }
+    if random.chance(4) {
+        let wish = json!({"matchExpressions": [{"key": "disk", "operator": random.one(&["In", "NotIn"]), "values": ["ssd"]}]});
+        spec["affinity"]["nodeAffinity"] =
+            json!({"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1 + random.below(50), "preference": wish}]});
+    }
+    for (field, one_in) in [("podAffinity", 3), ("podAntiAffinity", 3)] {
+        if random.chance(one_in) {
+            let weighted = json!({"weight": 1 + random.below(100), "podAffinityTerm": term(random)});
+            spec["affinity"][field] = json!({"preferredDuringSchedulingIgnoredDuringExecution": [weighted]});
+            if random.chance(3) {
+                spec["affinity"][field]["requiredDuringSchedulingIgnoredDuringExecution"] = json!([term(random)]);
+            }
+        }
+    }
+    if random.chance(3) {
+        let constraints: Vec<Value> = (0..1 + random.below(2)).map(|_| spread(random)).collect();
+        spec["topologySpreadConstraints"] = constraints.into();
+    }
+    let namespace = random.one(&["default", "default", "other"]);
+    object(json!({
+        "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels},
+        "spec": spec,
+    }))
+    .build()
+}
+
+/// Something happens to the cluster.
+fn event(random: &mut Random, engine: &mut Engine, templates: &[Pod], serial: &mut usize) {
+    let cluster = engine.cluster_mut();
+    let some_pod = |random: &mut Random, cluster: &Cluster| -> Option<Arc<Pod>> {
+        let mut all: Vec<&Arc<Pod>> = cluster.pods().collect();
+        all.sort_by_key(|pod| pod.name.clone());
+        (!all.is_empty()).then(|| all[random.below(all.len())].clone())
+    };
+    match random.below(20) {
+        0 | 1 => {
+            let i = random.below(14);
+            cluster.put_node(node(random, i));
+        }
+        2 => cluster.remove(Kind::Node, &Key::new("", format!("n{}", random.below(14)))),
+        3 => {
+            let team = random.one(&["a", "b"]);
+            let name = random.one(&["default", "other"]);
+            cluster.put(object(json!({"apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": name, "labels": {"team": team}}})).object());
+        }
+        4 => {
+            let key = Key::new("default", "web");
+            if random.chance(2) {
+                cluster.remove(Kind::Workload(WorkloadKind::Service), &key);
+            } else {
+                cluster.put(object(json!({"apiVersion": "v1", "kind": "Service",
+                    "metadata": {"name": "web", "namespace": "default"},
+                    "spec": {"selector": {"app": random.one(&["web", "db"])}}})).object());
+            }
+        }
+        5..=8 => {
+            if let Some(gone) = some_pod(random, cluster) {
+                cluster.remove_pod(&gone.key());
+            }
+        }
+        9 => {
+            // A pod is relabelled, or its deletion is asked for.
+            if let Some(old) = some_pod(random, cluster) {
+                let mut new = pod(random, &old.name);
+                new.namespace = old.namespace.clone();
+                new.node = old.node.clone();
+                new.terminating = random.chance(2);
+                cluster.put(Object::Pod(new));
+            }
+        }
+        _ => {
+            *serial += 1;
+            let name: Name = format!("p{serial}").into();
+            let template = &templates[random.below(templates.len())];
+            let node: Name = format!("n{}", random.below(14)).into();
+            let pod = Pod { name: name.clone(), uid: name, node: Some(node), ..template.clone() };
+            cluster.put(Object::Pod(pod));
+        }
+    }
+}
+
+type ByNode = BTreeMap<Name, BTreeMap<Name, i64>>;
+
+/// Scores by node and plugin, without the plugins that give every node 0; `total` for the sum.
+fn by_node(decision: &Decision) -> ByNode {
+    let mut all = ByNode::new();
+    for (i, node) in decision.feasible.iter().enumerate() {
+        let scores = all.entry(node.clone()).or_default();
+        for column in &decision.scores.columns {
+            if column.normalized[i] != 0 {
+                scores.insert(column.plugin.clone(), column.normalized[i]);
+            }
+        }
+        scores.insert("total".into(), decision.scores.totals[i]);
+    }
+    all
+}
+
+fn compare(engine: &mut Engine, pod: &Arc<Pod>, at: &str) -> bool {
+    let slow = engine.decide(pod).unwrap();
+    let Some(fast) = engine.recall(pod) else {
+        return false;
+    };
+    assert_eq!(by_node(&fast), by_node(&slow), "fast and slow, {at}, pod {pod:?}");
+    match engine.place(pod).unwrap() {
+        Placement::On { node, total, ties, feasible } => {
+            assert_eq!(Some(total), slow.best_total(), "{at}");
+            assert_eq!((ties, feasible), (slow.best.len(), slow.feasible.len()), "{at}");
+            assert!(slow.best.contains(&node), "{at}: {node} is not among the best");
+        }
+        Placement::Decided(decision) => assert_eq!(decision.node(), None, "{at}"),
+    }
+    true
+}
+
+fn run(seed: u64) -> (usize, usize) {
+    let mut random = Random(seed);
+    let mut cluster = Cluster::default();
+    for i in 0..8 {
+        cluster.put_node(node(&mut random, i));
+    }
+    let settings = Settings { percentage_of_nodes_to_score: 100, seed, ..Settings::default() };
+    let mut engine = Engine::new(cluster, [profile()], settings);
+    let templates: Vec<Pod> = (0..SHAPES).map(|i| pod(&mut random, &format!("t{i}"))).collect();
+    let waiting: Vec<Arc<Pod>> = templates.iter().map(|pod| engine.admit(Arc::new(pod.clone()))).collect();
+    let (mut compared, mut serial) = (0, 0);
+    for step in 0..STEPS {
+        event(&mut random, &mut engine, &templates, &mut serial);
+        if engine.cluster().node_count() == 0 {
+            continue;
+        }
+        // Not always all of them, so that some fall behind and have more to catch up with.
+        for (i, pod) in waiting.iter().enumerate() {
+            if !random.chance(4) {
+                compared += usize::from(compare(&mut engine, pod, &format!("seed {seed}, step {step}, shape {i}")));
+            }
+        }
+    }
+    (STEPS, compared)
+}
+
+#[test]
+fn fast_equals_slow_at_every_step() {
+    if let Ok(seed) = std::env::var("SUPERCARGO_SEED") {
+        run(seed.parse().expect("a number"));
+        return;
+    }
+    let (mut steps, mut compared) = (0, 0);
+    for seed in 0..RUNS {
+        let (s, c) = run(seed);
+        steps += s;
+        compared += c;
+    }
+    assert_eq!(steps, 100_000);
+    assert!(compared > 300_000, "only {compared} comparisons had a fast form");
+}
