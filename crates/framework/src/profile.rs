@@ -291,7 +291,7 @@ impl Profile {
                         return Ok(PreFilterEnd::Rejected { rejection, state });
                     }
                 }
-                Err(status) if status.code == Code::Error => {
+                Err(status) if matches!(status.code, Code::Error | Code::Pending) => {
                     let message = status.message();
                     return Err(CycleError(format!(
                         "running PreFilter plugin {name:?}: {message}"
@@ -405,7 +405,9 @@ impl Profile {
         for Named { plugin, .. } in &self.post_filter {
             match plugin.post_filter(runner, pod, verdicts) {
                 Ok(nomination) => return Ok(nomination),
-                Err(status) if status.code == Code::Unschedulable => reasons.extend(status.reasons),
+                Err(status) if matches!(status.code, Code::Unschedulable | Code::Pending) => {
+                    reasons.extend(status.reasons);
+                }
                 Err(status) => return Err(status),
             }
         }

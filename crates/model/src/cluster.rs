@@ -101,8 +101,11 @@ impl NodeInfo {
     }
 
     /// Takes a pod off the node; nothing happens if it is not there.
-    pub fn remove_pod(&mut self, uid: &str) -> Option<Arc<Pod>> {
-        let index = self.pods.iter().position(|pod| &*pod.uid == uid)?;
+    pub fn remove_pod(&mut self, pod: &Pod) -> Option<Arc<Pod>> {
+        let same = |other: &Arc<Pod>| {
+            other.uid == pod.uid && other.name == pod.name && other.namespace == pod.namespace
+        };
+        let index = self.pods.iter().position(same)?;
         let pod = self.pods.remove(index);
         let requests = &pod.spec.requests;
         self.requested.subtract(&requests.held);
@@ -478,7 +481,7 @@ impl Cluster {
         let node = pod.node.as_ref()?;
         if let Some(&id) = self.by_name.get(node) {
             let info = self.slots[id.index()].as_mut().expect("a node at its place");
-            info.remove_pod(&pod.uid);
+            info.remove_pod(&pod);
             self.columns.set_load(info);
             self.groups.remove(&pod, id);
             self.changes.pod(PodChange { node: id, pod: pod.clone(), added: false });

@@ -219,19 +219,16 @@ impl PodDemand {
             },
             ..Rules::default()
         };
-        let held_or_default = Resources::from_list(&held_or_default);
+        let held_or_default = demanded(&held_or_default);
         Requests {
             fit: demanded(&self.sum(Rules {
                 pod_level: true,
                 ..Rules::default()
             })),
-            held: Resources {
-                pods: 0,
-                ..Resources::from_list(&held)
-            },
+            held: demanded(&held),
             held_or_default_milli_cpu: held_or_default.milli_cpu,
             held_or_default_memory: held_or_default.memory,
-            score: Resources::from_list(&self.sum(with_defaults)),
+            score: demanded(&self.sum(with_defaults)),
         }
     }
 
@@ -294,7 +291,7 @@ impl PodDemand {
     }
 }
 
-/// Demand below zero is no demand.
+/// Demand below zero is no demand: it must never lower what a node's pods hold.
 fn demanded(list: &ResourceList) -> Resources {
     let mut all = Resources::from_list(list);
     all.milli_cpu = all.milli_cpu.max(0);

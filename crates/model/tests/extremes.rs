@@ -50,7 +50,7 @@ fn containers_of_the_most_are_summed_exactly_before_they_are_cut() {
 #[test]
 fn the_least_is_no_demand() {
     let p = holding("p", LEAST);
-    assert_eq!((p.spec.requests.fit.memory, p.spec.requests.held.memory), (0, i64::MIN));
+    assert_eq!((p.spec.requests.fit.memory, p.spec.requests.held.memory), (0, 0));
     let mut resources = Resources::default();
     resources.subtract(&Resources { memory: i64::MAX, ..Resources::default() });
     resources.subtract(&Resources { memory: i64::MAX, ..Resources::default() });

@@ -80,7 +80,7 @@ impl<'a> Trial<'a> {
     }
 
     fn remove(&mut self, other: &Pod) -> Result<(), Status> {
-        self.node.remove_pod(&other.uid);
+        self.node.remove_pod(other);
         self.runner
             .remove_pod(&mut self.state, self.pod, other, &self.node)
     }

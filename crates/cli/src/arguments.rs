@@ -1,0 +1,55 @@
+//! What can be written on the command line.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::{config, conformance, explain, simulate, style::Color};
+
+/// Decides where pods go in a Kubernetes cluster, exactly as kube-scheduler 1.36 would, and explains itself.
+#[derive(Parser)]
+#[command(name = "supercargo", version, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 all is well, 1 something was found, 2 the command could not do its work."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// When to use colour; NO_COLOR is respected
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub(crate) color: Color,
+
+    /// Say nothing on stderr but errors
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Schedule the pending pods of a cluster on paper
+    Simulate(simulate::Options),
+    /// Show why a pod goes where it goes, or nowhere
+    Explain(explain::Options),
+    /// Compare with what a real kube-scheduler answered
+    Conformance(conformance::Options),
+    /// Check, show, compare and translate scheduler configurations
+    #[command(subcommand)]
+    Config(config::Command),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page (roff)
+    Man,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}

@@ -1,0 +1,71 @@
+//! The `supercargo` command, for any set of plugins.
+//!
+//! Data goes to stdout, talk to stderr. The exit code is 0 if all is well, 1 if something was found that should not be
+//! (a difference, a warning under `--strict`), and 2 if a command could not do its work.
+//!
+//! A team that has plugins of its own builds the same command with them:
+//!
+//! ```no_run
+//! fn main() -> std::process::ExitCode {
+//!     let registry = supercargo_plugins::registry(); // … and `registry.add(…)` for each plugin of one's own
+//!     supercargo::run(std::env::args_os(), &registry)
+//! }
+//! ```
+
+mod arguments;
+mod config;
+mod conformance;
+mod explain;
+mod failure;
+mod input;
+mod objects;
+mod output;
+mod shell;
+mod simulate;
+mod style;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::{CommandFactory, Parser};
+use supercargo_framework::registry::Registry;
+
+use crate::{
+    arguments::{Arguments, Command},
+    failure::{Ending, Failure},
+    output::Console,
+};
+
+/// Runs the command with the given arguments, the first of which is the name of the program.
+pub fn run(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => return usage(&error),
+    };
+    let mut console = Console::new(arguments.color, arguments.quiet);
+    let result = dispatch(arguments.command, &mut console, registry).and_then(|ending| {
+        console.flush()?;
+        Ok(ending)
+    });
+    match result {
+        Ok(ending) => ending.into(),
+        Err(failure) => failure.tell(&mut console),
+    }
+}
+
+fn dispatch(command: Command, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
+    match command {
+        Command::Simulate(options) => simulate::run(&options, console, registry),
+        Command::Explain(options) => explain::run(&options, console, registry),
+        Command::Conformance(options) => conformance::run(&options, console, registry),
+        Command::Config(command) => config::run(&command, console, registry),
+        Command::Completions { shell } => shell::completions(shell, Arguments::command(), console),
+        Command::Man => shell::man(Arguments::command(), console),
+    }
+}
+
+/// Help and the version are data and end well; anything else is a mistake in the arguments.
+fn usage(error: &clap::Error) -> ExitCode {
+    // A reader that went away does not change what was asked for.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(failure::CANNOT))
+}

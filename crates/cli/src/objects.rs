@@ -1,0 +1,93 @@
+//! The inputs that simulate and explain share: a cluster, pods, a configuration and a seed.
+
+use std::path::PathBuf;
+
+use supercargo_config::{self as configuration, Configuration};
+use supercargo_framework::registry::Registry;
+use supercargo_manifest::Problems;
+use supercargo_model::object::{Object, Objects, Reader};
+
+use crate::{input, output::Console};
+
+/// What is scheduled, and by what rules.
+#[derive(clap::Args)]
+pub(crate) struct Inputs {
+    /// The cluster: files or folders with what `kubectl get … -o yaml|json` prints, `-` for stdin
+    #[arg(long, required = true, num_args = 1.., value_name = "FILE")]
+    cluster: Vec<PathBuf>,
+
+    /// More objects, such as the pods to schedule; pending pods of the cluster are scheduled, too
+    #[arg(long, num_args = 1.., value_name = "FILE")]
+    pods: Vec<PathBuf>,
+
+    /// A KubeSchedulerConfiguration; without one, kube-scheduler's defaults hold
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// What ties are broken by: the same seed gives the same placements
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+/// What was read.
+pub(crate) struct Given {
+    pub(crate) objects: Vec<Object>,
+    pub(crate) configuration: Configuration,
+}
+
+impl Inputs {
+    /// Reads everything; or tells everything that is wrong. What is only worth a look is told at once.
+    pub(crate) fn read(&self, console: &mut Console, registry: &Registry) -> Result<Given, Problems> {
+        match (self.read_objects(), read_configuration(self.config.as_ref(), console, registry)) {
+            (Ok(objects), Ok(configuration)) => {
+                tell_skipped(&objects, console);
+                tell_extenders(&configuration, console);
+                Ok(Given { objects: objects.objects, configuration })
+            }
+            (objects, configuration) => {
+                let problems = [objects.err(), configuration.err()];
+                Err(problems.into_iter().flatten().flatten().collect())
+            }
+        }
+    }
+
+    fn read_objects(&self) -> Result<Objects, Problems> {
+        let mut reader = Reader::default();
+        for source in input::manifests(self.cluster.iter().chain(&self.pods))? {
+            reader.read(&source);
+        }
+        reader.finish()
+    }
+}
+
+/// The configuration of a file, or the default one. Warnings are told.
+pub(crate) fn read_configuration(
+    path: Option<&PathBuf>,
+    console: &mut Console,
+    registry: &Registry,
+) -> Result<Configuration, Problems> {
+    let Some(path) = path else {
+        return configuration::default_configuration(registry);
+    };
+    let loaded = configuration::load(&input::text(path)?, registry)?;
+    console.warnings(&loaded.warnings);
+    Ok(loaded.configuration)
+}
+
+fn tell_skipped(objects: &Objects, console: &mut Console) {
+    let count: usize = objects.skipped.values().sum();
+    if count > 0 {
+        let kinds: Vec<String> = objects.skipped.iter().map(|(kind, n)| format!("{kind} × {n}")).collect();
+        let noun = if count == 1 { "object" } else { "objects" };
+        console.note(format!("skipped {count} {noun} that a scheduler does not read: {}", kinds.join(", ")));
+    }
+}
+
+/// Nothing that runs on paper calls a web service.
+fn tell_extenders(configuration: &Configuration, console: &mut Console) {
+    let urls: Vec<&str> =
+        configuration.extenders.iter().map(|extender| extender.url_prefix.as_str()).collect();
+    if !urls.is_empty() {
+        console.note(format!("extenders are not called here, so their say is missing: {}", urls.join(", ")));
+    }
+}

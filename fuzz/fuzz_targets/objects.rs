@@ -1,0 +1,79 @@
+//! A stream of objects becomes a cluster, its pending pods are scheduled, and everything is removed again.
+//!
+//! A stream that begins with a configuration is scheduled by it, all others by the defaults.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use supercargo_config::Configuration;
+use supercargo_framework::registry::Registry;
+use supercargo_manifest::Source;
+use supercargo_model::{
+    Cluster, Key,
+    object::{Kind, Object, Objects, Reader},
+};
+use supercargo_plugins::registry;
+use supercargo_sim::{
+    setup::{self, Overrides},
+    simulate::{self, Input},
+};
+
+static REGISTRY: LazyLock<Registry> = LazyLock::new(registry);
+static DEFAULTS: LazyLock<Configuration> =
+    LazyLock::new(|| supercargo_config::default_configuration(&REGISTRY).expect("the defaults hold"));
+
+fuzz_target!(|text: &str| {
+    let source = Source::new("fuzz.yaml", text);
+    let mut reader = Reader::default();
+    reader.read(&source);
+    match reader.finish() {
+        Ok(Objects { objects, .. }) => {
+            fill_and_empty(&objects);
+            schedule(objects, &source);
+        }
+        Err(problems) => {
+            let _ = problems.to_string();
+        }
+    }
+});
+
+fn fill_and_empty(objects: &[Object]) {
+    let mut cluster = Cluster::default();
+    let nodes = objects.iter().filter(|object| object.kind() == Kind::Node).count();
+    // Twice: the second time, everything replaces itself.
+    for object in objects.iter().chain(objects) {
+        cluster.put(object.clone());
+    }
+    assert_eq!(cluster.order().len(), nodes);
+    for object in objects {
+        cluster.remove(object.kind(), &key(object));
+    }
+    assert_eq!((cluster.order().len(), cluster.pods().len()), (0, 0), "an emptied cluster is empty");
+}
+
+fn key(object: &Object) -> Key {
+    match object {
+        Object::Node(it) => Key::new("", it.name.clone()),
+        Object::Pod(it) => it.key(),
+        Object::Namespace(it) => Key::new("", it.name.clone()),
+        Object::Workload(_, it) => it.key(),
+        Object::PersistentVolume(it) => Key::new("", it.name.clone()),
+        Object::PersistentVolumeClaim(it) => it.key(),
+        Object::StorageClass(it) => Key::new("", it.name.clone()),
+        Object::CsiNode(it) => Key::new("", it.name.clone()),
+        Object::CsiDriver(it) => Key::new("", it.name.clone()),
+        Object::CsiStorageCapacity(it) => Key::new(it.namespace.clone(), it.name.clone()),
+        Object::VolumeAttachment(it) => Key::new("", it.name.clone()),
+        Object::PodDisruptionBudget(it) => Key::new(it.namespace.clone(), it.name.clone()),
+    }
+}
+
+fn schedule(objects: Vec<Object>, source: &Source) {
+    let written = supercargo_config::load(source, &REGISTRY).map(|loaded| loaded.configuration);
+    let configuration = written.as_ref().unwrap_or(&DEFAULTS);
+    let Input { cluster, pending } = Input::new(objects);
+    let mut engine = setup::engine(cluster, configuration, &REGISTRY, Overrides::default())
+        .expect("what loads can be built");
+    simulate::run(&mut engine, pending, |_, _| {});
+}
