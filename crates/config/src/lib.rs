@@ -59,9 +59,9 @@ pub use configuration::{
 };
 pub use diff::{Change, diff};
 pub use document::TieBreak;
-pub use supercargo_manifest::Duration;
 pub use effective::{Effective, EffectivePlugin, TableRow};
 pub use extender::{Extender, ExtenderTls, ManagedResource};
 pub use load::{Loaded, default_configuration, load};
 pub use migrate::{Migrated, migrate};
 pub use schema::schema;
+pub use supercargo_manifest::Duration;

@@ -11,7 +11,7 @@ use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
 
 use crate::{
     decision::{Decision, Outcome},
-    pick::{TieBreak, best, reservoir},
+    pick::{TieBreak, best, highest, nth, reservoir},
     random::cycle_seed,
     sampling::nodes_to_find,
     shapes::Shapes,
@@ -54,10 +54,7 @@ pub struct EngineProfile {
 
 impl From<Profile> for EngineProfile {
     fn from(profile: Profile) -> Self {
-        Self {
-            profile,
-            percentage_of_nodes_to_score: None,
-        }
+        Self { profile, percentage_of_nodes_to_score: None }
     }
 }
 
@@ -110,9 +107,7 @@ impl Engine {
     ) -> Self {
         Self {
             cluster,
-            profiles: (profiles.into_iter())
-                .map(|profile| Arc::new(profile.into()))
-                .collect(),
+            profiles: (profiles.into_iter()).map(|profile| Arc::new(profile.into())).collect(),
             settings,
             nominations: Nominations::default(),
             next_start: 0,
@@ -174,11 +169,11 @@ impl Engine {
             return None;
         }
         let shape = self.shapes.of(&profile.profile, index, &self.cluster, pod)?;
-        let (total, ties) = shape.tops().best()?;
+        let (total, ties) = highest(shape.tops())?;
         let chosen = match self.settings.tie_break {
             TieBreak::Random => {
-                let nth = reservoir(ties, cycle_seed(self.settings.seed, self.cycles))?;
-                shape.tops().nth(shape.totals(), total, nth)?
+                let chosen = reservoir(ties, cycle_seed(self.settings.seed, self.cycles))?;
+                nth(shape.tops(), shape.totals(), total, chosen)?
             }
             TieBreak::First => {
                 let best = |id: &&NodeId| shape.totals()[id.index()] == total;
@@ -253,11 +248,7 @@ impl Engine {
                 decision.refused = Some(rejection);
                 self.make_room(profile, pod, &state, decision);
             }
-            PreFilterEnd::Go(PreFiltered {
-                state,
-                nodes,
-                others,
-            }) => {
+            PreFilterEnd::Go(PreFiltered { state, nodes, others }) => {
                 let feasible = self.search(profile, pod, &state, nodes.as_ref(), decision)?;
                 decision.verdicts.others = others;
                 self.record_rejections(decision, nodes.as_ref());
@@ -299,10 +290,7 @@ impl Engine {
             }
         }
         let narrowed: Option<Vec<NodeId>> = only.map(|only| {
-            (self.cluster.nodes())
-                .filter(|node| only.contains(node.name()))
-                .map(|node| node.id)
-                .collect()
+            (self.cluster.nodes()).filter(|node| only.contains(node.name())).map(|node| node.id).collect()
         });
         let nodes = narrowed.as_deref().unwrap_or_else(|| self.cluster.order());
         let feasible = self.filter_nodes(profile, pod, state, nodes, decision)?;
@@ -348,8 +336,8 @@ impl Engine {
         if !profile.profile.has_score_plugins() {
             return 1;
         }
-        let percentage = (profile.percentage_of_nodes_to_score)
-            .unwrap_or(self.settings.percentage_of_nodes_to_score);
+        let percentage =
+            (profile.percentage_of_nodes_to_score).unwrap_or(self.settings.percentage_of_nodes_to_score);
         nodes_to_find(percentage, nodes, self.settings.min_feasible_nodes_to_find)
     }
 
@@ -360,9 +348,7 @@ impl Engine {
         feasible: &[NodeId],
         decision: &mut Decision,
     ) -> Result<(), CycleError> {
-        let nodes: Vec<&NodeInfo> = (feasible.iter())
-            .map(|id| self.cluster.node_at(*id))
-            .collect();
+        let nodes: Vec<&NodeInfo> = (feasible.iter()).map(|id| self.cluster.node_at(*id)).collect();
         decision.feasible = nodes.iter().map(|node| node.name().clone()).collect();
         decision.scores = profile.profile.score(&self.cluster, pod, &nodes)?;
         let mut best = best(&decision.scores.totals);
@@ -387,13 +373,7 @@ impl Engine {
         best.iter().copied().min_by_key(place)
     }
 
-    fn make_room(
-        &self,
-        profile: &EngineProfile,
-        pod: &Pod,
-        state: &FilterState,
-        decision: &mut Decision,
-    ) {
+    fn make_room(&self, profile: &EngineProfile, pod: &Pod, state: &FilterState, decision: &mut Decision) {
         if !profile.profile.has_post_filter_plugins() {
             return;
         }

@@ -1,6 +1,6 @@
 //! The choice among the nodes with the highest total.
 
-use supercargo_framework::vector::vectorized;
+use supercargo_framework::vector::{BLOCK, Tops};
 
 use crate::random::Random;
 
@@ -35,72 +35,27 @@ pub(crate) fn reservoir(count: usize, seed: u64) -> Option<usize> {
     Some(chosen as usize - 1)
 }
 
-const BLOCK: usize = 64;
-
-/// The highest total of each block of nodes, and how many nodes have it: enough to pick without looking at every node.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tops {
-    highest: Vec<f64>,
-    ties: Vec<u32>,
+/// The highest total, and how many nodes have it; `None` if all are closed.
+pub(crate) fn highest(tops: &Tops) -> Option<(f64, usize)> {
+    let highest = tops.highest.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if highest == f64::NEG_INFINITY {
+        return None;
+    }
+    let blocks = tops.highest.iter().zip(&tops.ties).filter(|(top, _)| **top == highest);
+    Some((highest, blocks.map(|(_, ties)| *ties as usize).sum()))
 }
 
-impl Tops {
-    pub(crate) fn rebuild(&mut self, totals: &[f64]) {
-        let blocks = totals.len().div_ceil(BLOCK);
-        self.highest.resize(blocks, f64::NEG_INFINITY);
-        self.ties.resize(blocks, 0);
-        let (highest, ties) = (&mut self.highest, &mut self.ties);
-        vectorized(|| {
-            for ((block, highest), ties) in totals.chunks(BLOCK).zip(highest).zip(ties) {
-                (*highest, *ties) = summarize(block);
-            }
-        });
-    }
-
-    /// A node's total has changed.
-    pub(crate) fn update(&mut self, totals: &[f64], node: usize) {
-        let block = node / BLOCK;
-        let nodes = &totals[block * BLOCK..totals.len().min((block + 1) * BLOCK)];
-        (self.highest[block], self.ties[block]) = vectorized(|| summarize(nodes));
-    }
-
-    /// The highest total, and how many nodes have it; `None` if all are closed.
-    pub(crate) fn best(&self) -> Option<(f64, usize)> {
-        let highest = self.highest.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if highest == f64::NEG_INFINITY {
-            return None;
+/// The place of the n-th node that has the highest total.
+pub(crate) fn nth(tops: &Tops, totals: &[f64], highest: f64, mut n: usize) -> Option<usize> {
+    for (block, top) in tops.highest.iter().enumerate().filter(|(_, top)| **top == highest) {
+        let ties = tops.ties[block] as usize;
+        if n < ties {
+            let mut places = (block * BLOCK..totals.len()).filter(|i| totals[*i] == *top);
+            return places.nth(n);
         }
-        let blocks = self.highest.iter().zip(&self.ties).filter(|(h, _)| **h == highest);
-        Some((highest, blocks.map(|(_, ties)| *ties as usize).sum()))
+        n -= ties;
     }
-
-    /// The place of the n-th node that has the highest total.
-    pub(crate) fn nth(&self, totals: &[f64], highest: f64, mut n: usize) -> Option<usize> {
-        for (block, top) in self.highest.iter().enumerate().filter(|(_, top)| **top == highest) {
-            let ties = self.ties[block] as usize;
-            if n < ties {
-                let start = block * BLOCK;
-                let mut places = (start..totals.len()).filter(|i| totals[*i] == *top);
-                return places.nth(n);
-            }
-            n -= ties;
-        }
-        None
-    }
-}
-
-#[inline(always)]
-fn summarize(block: &[f64]) -> (f64, u32) {
-    const LANES: usize = 8;
-    let mut tops = [f64::NEG_INFINITY; LANES];
-    for chunk in block.chunks(LANES) {
-        for (top, total) in tops.iter_mut().zip(chunk) {
-            *top = if *total > *top { *total } else { *top };
-        }
-    }
-    let highest = tops.into_iter().fold(f64::NEG_INFINITY, f64::max);
-    let ties = block.iter().map(|total| u32::from(*total == highest)).sum();
-    (highest, ties)
+    None
 }
 
 #[cfg(test)]
@@ -143,15 +98,15 @@ mod tests {
         let mut tops = Tops::default();
         tops.rebuild(&totals);
         // 6, 13, 20 … 195: 28 places
-        assert_eq!(tops.best(), Some((6.0, 28)));
-        assert_eq!(tops.nth(&totals, 6.0, 0), Some(6));
-        assert_eq!(tops.nth(&totals, 6.0, 27), Some(195));
-        assert_eq!(tops.nth(&totals, 6.0, 28), None);
+        assert_eq!(highest(&tops), Some((6.0, 28)));
+        assert_eq!(nth(&tops, &totals, 6.0, 0), Some(6));
+        assert_eq!(nth(&tops, &totals, 6.0, 27), Some(195));
+        assert_eq!(nth(&tops, &totals, 6.0, 28), None);
         totals[130] = 9.0;
         tops.update(&totals, 130);
-        assert_eq!(tops.best(), Some((9.0, 1)));
-        assert_eq!(tops.nth(&totals, 9.0, 0), Some(130));
+        assert_eq!(highest(&tops), Some((9.0, 1)));
+        assert_eq!(nth(&tops, &totals, 9.0, 0), Some(130));
         tops.rebuild(&[f64::NEG_INFINITY; 3]);
-        assert_eq!(tops.best(), None);
+        assert_eq!(highest(&tops), None);
     }
 }

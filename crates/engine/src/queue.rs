@@ -1,6 +1,6 @@
 //! The pods that wait for their cycle, in the order of the profile.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::{cmp::Ordering, collections::VecDeque, sync::Arc};
 
 use supercargo_framework::{points::QueuedPod, preemption::Rejection, profile::Profile};
 use supercargo_model::Pod;
@@ -16,7 +16,8 @@ pub enum Admission {
 /// Pods in the order in which they are to be scheduled.
 #[derive(Default)]
 pub struct Queue {
-    pods: Vec<QueuedPod>,
+    /// Sorted, the next pod first: those that come later mostly go to the end.
+    pods: VecDeque<QueuedPod>,
     arrivals: u64,
 }
 
@@ -26,22 +27,16 @@ impl Queue {
         if let Err(rejection) = profile.pre_enqueue(&pod) {
             return Admission::Held(rejection);
         }
-        let queued = QueuedPod {
-            pod,
-            arrival: self.arrivals,
-        };
+        let queued = QueuedPod { pod, arrival: self.arrivals };
         self.arrivals += 1;
-        // The queue is kept sorted, the next pod last.
-        let place = self
-            .pods
-            .partition_point(|other| order(profile, other, &queued) == Ordering::Greater);
+        let place = self.pods.partition_point(|other| order(profile, other, &queued) == Ordering::Less);
         self.pods.insert(place, queued);
         Admission::Queued
     }
 
     /// The next pod.
     pub fn pop(&mut self) -> Option<Arc<Pod>> {
-        self.pods.pop().map(|queued| queued.pod)
+        self.pods.pop_front().map(|queued| queued.pod)
     }
 
     /// How many wait.

@@ -5,11 +5,9 @@ use std::sync::Arc;
 use supercargo_framework::{
     fast::{CLOSED, FilterPart, Normalization, OPEN, Redo, ScorePart},
     profile::{CompiledProfile, Profile, ScoreColumn, Scores},
-    vector::{Bounds, add_weighted, normalized, vectorized},
+    vector::{Bounds, Tops, add_weighted, normalized, sum_with_tops, vectorized},
 };
 use supercargo_model::{Cluster, Name, NodeId, Pod, changes::Moment};
-
-use crate::pick::Tops;
 
 /// Beyond this share of the nodes, starting anew is cheaper than mending.
 const MEND_AT_MOST: usize = 16;
@@ -24,12 +22,19 @@ struct Column {
     normalization: Normalization,
     reads_load: bool,
     reads_open: bool,
+    /// Its raw scores have changed since its bounds were found.
+    stale: bool,
 }
 
 impl Column {
     /// Its bounds move with almost every pod, so that it is added last, on top of what stays.
     fn is_restless(&self) -> bool {
         matches!(self.normalization, Normalization::MinMax | Normalization::Inverted)
+    }
+
+    /// All nodes score the same, and normalized that is nothing.
+    fn gives_all_nothing(&self) -> bool {
+        self.normalization == Normalization::MinMax && self.bounds.highest <= self.bounds.lowest
     }
 
     fn points(&self, node: usize) -> f64 {
@@ -80,7 +85,13 @@ impl Shape {
     }
 
     /// Becomes the shape of another pod, and keeps the memory.
-    pub(crate) fn reuse(&mut self, profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<()> {
+    pub(crate) fn reuse(
+        &mut self,
+        profile: &Profile,
+        index: usize,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+    ) -> Option<()> {
         let CompiledProfile { filters, scores } = profile.compile(cluster, pod)?;
         self.pod = pod.clone();
         self.profile = index;
@@ -100,13 +111,16 @@ impl Shape {
             normalization: part.normalization(),
             reads_load: part.reads_load(),
             reads_open: part.reads_open(),
+            stale: true,
             part,
         }));
     }
 
     /// Whether a pod is of this shape. Specs are shared, so that equal ones are the same.
     pub(crate) fn is_of(&self, profile: usize, pod: &Pod) -> bool {
-        self.profile == profile && Arc::ptr_eq(&self.pod.spec, &pod.spec) && self.pod.namespace == pod.namespace
+        self.profile == profile
+            && Arc::ptr_eq(&self.pod.spec, &pod.spec)
+            && self.pod.namespace == pod.namespace
     }
 
     /// The pod that the shape was made for.
@@ -155,7 +169,10 @@ impl Shape {
                 refilter |= filter.note(cluster, change) == Redo::All;
             }
             for column in &mut self.columns {
-                restless |= column.part.note(cluster, change, &mut column.raw) != Redo::Nothing;
+                if column.part.note(cluster, change, &mut column.raw) != Redo::Nothing {
+                    column.stale = true;
+                    restless = true;
+                }
             }
         }
         self.known_at = Some(cluster.changes().now());
@@ -169,10 +186,7 @@ impl Shape {
         let columns = cluster.columns();
         let places = columns.len();
         self.fixed.clear();
-        self.fixed.resize(places, CLOSED);
-        for node in columns.live.iter() {
-            self.fixed[node.index()] = OPEN;
-        }
+        self.fixed.extend_from_slice(&columns.there);
         for filter in self.filters.iter_mut().filter(|filter| !filter.reads_load()) {
             filter.close(cluster, &mut self.fixed);
         }
@@ -190,7 +204,10 @@ impl Shape {
         for filter in self.filters.iter_mut().filter(|filter| filter.reads_load()) {
             filter.close(cluster, &mut self.open);
         }
-        self.open_count = vectorized(|| self.open.iter().filter(|open| **open == OPEN).count());
+        self.open_count = vectorized(
+            #[inline(always)]
+            || self.open.iter().filter(|open| **open == OPEN).count(),
+        );
     }
 
     /// Mends what the touched nodes changed.
@@ -244,7 +261,11 @@ impl Shape {
     fn sum_all(&mut self) {
         self.base.clear();
         self.base.extend_from_slice(&self.open);
-        for column in self.columns.iter_mut().filter(|column| !column.is_restless()) {
+        for column in &mut self.columns {
+            column.stale = true;
+            if column.is_restless() {
+                continue;
+            }
             if column.normalization != Normalization::None {
                 column.bounds = Bounds::of(column.normalization, &column.raw, &self.open);
             }
@@ -254,18 +275,33 @@ impl Shape {
     }
 
     fn sum_restless(&mut self) {
-        self.totals.clear();
-        self.totals.extend_from_slice(&self.base);
-        for column in self.columns.iter_mut().filter(|column| column.is_restless()) {
-            column.bounds = Bounds::of(column.normalization, &column.raw, &self.open);
-            add_weighted(&mut self.totals, &column.raw, column.weight, column.normalization, column.bounds);
+        let Self { columns, open, base, totals, tops, .. } = self;
+        for column in columns.iter_mut().filter(|column| column.is_restless() && column.stale) {
+            column.bounds = Bounds::of(column.normalization, &column.raw, open);
+            column.stale = false;
         }
-        self.tops.rebuild(&self.totals);
+        let moves = |column: &&Column| column.is_restless() && !column.gives_all_nothing();
+        let mut moving = columns.iter().filter(moves);
+        match (moving.next(), moving.next()) {
+            (Some(only), None) => {
+                let Column { raw, weight, normalization, bounds, .. } = only;
+                sum_with_tops(totals, tops, base, raw, *weight, *normalization, *bounds);
+            }
+            _ => {
+                totals.clear();
+                totals.extend_from_slice(base);
+                for column in columns.iter().filter(moves) {
+                    add_weighted(totals, &column.raw, column.weight, column.normalization, column.bounds);
+                }
+                tops.rebuild(totals);
+            }
+        }
     }
 
     /// The open nodes and their scores, as a record of a decision has them.
     pub(crate) fn record(&self, cluster: &Cluster) -> (Vec<Name>, Scores) {
-        let nodes: Vec<NodeId> = cluster.columns().live.iter().filter(|n| self.open[n.index()] == OPEN).collect();
+        let nodes: Vec<NodeId> =
+            cluster.columns().live.iter().filter(|n| self.open[n.index()] == OPEN).collect();
         let columns = (self.columns.iter())
             .map(|column| ScoreColumn {
                 plugin: column.plugin.clone(),

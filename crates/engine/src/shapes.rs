@@ -81,7 +81,13 @@ impl Shapes {
         *times == 1
     }
 
-    fn scratch_for(&mut self, profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<&mut Shape> {
+    fn scratch_for(
+        &mut self,
+        profile: &Profile,
+        index: usize,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+    ) -> Option<&mut Shape> {
         match &mut self.scratch {
             Some(scratch) => scratch.reuse(profile, index, cluster, pod)?,
             None => self.scratch = Some(Shape::new(profile, index, cluster, pod)?),

@@ -170,15 +170,15 @@ fn pod(random: &mut Random, name: &str) -> Pod {
     }
     if random.chance(4) {
         let wish = json!({"matchExpressions": [{"key": "disk", "operator": random.one(&["In", "NotIn"]), "values": ["ssd"]}]});
-        spec["affinity"]["nodeAffinity"] =
-            json!({"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1 + random.below(50), "preference": wish}]});
+        spec["affinity"]["nodeAffinity"] = json!({"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1 + random.below(50), "preference": wish}]});
     }
     for (field, one_in) in [("podAffinity", 3), ("podAntiAffinity", 3)] {
         if random.chance(one_in) {
             let weighted = json!({"weight": 1 + random.below(100), "podAffinityTerm": term(random)});
             spec["affinity"][field] = json!({"preferredDuringSchedulingIgnoredDuringExecution": [weighted]});
             if random.chance(3) {
-                spec["affinity"][field]["requiredDuringSchedulingIgnoredDuringExecution"] = json!([term(random)]);
+                spec["affinity"][field]["requiredDuringSchedulingIgnoredDuringExecution"] =
+                    json!([term(random)]);
             }
         }
     }
@@ -211,17 +211,23 @@ fn event(random: &mut Random, engine: &mut Engine, templates: &[Pod], serial: &m
         3 => {
             let team = random.one(&["a", "b"]);
             let name = random.one(&["default", "other"]);
-            cluster.put(object(json!({"apiVersion": "v1", "kind": "Namespace",
-                "metadata": {"name": name, "labels": {"team": team}}})).object());
+            cluster.put(
+                object(json!({"apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": name, "labels": {"team": team}}}))
+                .object(),
+            );
         }
         4 => {
             let key = Key::new("default", "web");
             if random.chance(2) {
                 cluster.remove(Kind::Workload(WorkloadKind::Service), &key);
             } else {
-                cluster.put(object(json!({"apiVersion": "v1", "kind": "Service",
+                cluster.put(
+                    object(json!({"apiVersion": "v1", "kind": "Service",
                     "metadata": {"name": "web", "namespace": "default"},
-                    "spec": {"selector": {"app": random.one(&["web", "db"])}}})).object());
+                    "spec": {"selector": {"app": random.one(&["web", "db"])}}}))
+                    .object(),
+                );
             }
         }
         5..=8 => {
@@ -303,7 +309,8 @@ fn run(seed: u64) -> (usize, usize) {
         // Not always all of them, so that some fall behind and have more to catch up with.
         for (i, pod) in waiting.iter().enumerate() {
             if !random.chance(4) {
-                compared += usize::from(compare(&mut engine, pod, &format!("seed {seed}, step {step}, shape {i}")));
+                compared +=
+                    usize::from(compare(&mut engine, pod, &format!("seed {seed}, step {step}, shape {i}")));
             }
         }
     }

@@ -68,16 +68,15 @@ pub struct EventInterest {
 impl EventInterest {
     /// An event that always helps.
     pub fn new(resource: Resource, actions: impl IntoIterator<Item = Action>) -> Self {
-        Self {
-            resource,
-            actions: actions.into_iter().collect(),
-            hint: None,
-        }
+        Self { resource, actions: actions.into_iter().collect(), hint: None }
     }
 
     /// With a closer look at nodes: before, after.
     #[must_use]
-    pub fn if_node(self, helps: impl Fn(&Pod, Option<&Node>, Option<&Node>) -> bool + Send + Sync + 'static) -> Self {
+    pub fn if_node(
+        self,
+        helps: impl Fn(&Pod, Option<&Node>, Option<&Node>) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.with(move |pod, change| match change {
             Change::Node(before, after) => helps(pod, *before, *after),
             _ => true,
@@ -86,7 +85,10 @@ impl EventInterest {
 
     /// With a closer look at pods: before, after.
     #[must_use]
-    pub fn if_pod(self, helps: impl Fn(&Pod, Option<&Pod>, Option<&Pod>) -> bool + Send + Sync + 'static) -> Self {
+    pub fn if_pod(
+        self,
+        helps: impl Fn(&Pod, Option<&Pod>, Option<&Pod>) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.with(move |pod, change| match change {
             Change::Pod(before, after) => helps(pod, *before, *after),
             _ => true,
@@ -95,7 +97,10 @@ impl EventInterest {
 
     /// With a closer look at another object: before, after.
     #[must_use]
-    pub fn if_object(self, helps: impl Fn(&Pod, Option<&Object>, Option<&Object>) -> bool + Send + Sync + 'static) -> Self {
+    pub fn if_object(
+        self,
+        helps: impl Fn(&Pod, Option<&Object>, Option<&Object>) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.with(move |pod, change| match change {
             Change::Other(before, after) => helps(pod, *before, *after),
             _ => true,

@@ -113,10 +113,7 @@ pub enum PreFilterOutcome {
 impl PreFilterOutcome {
     /// Goes on with all nodes.
     pub fn go<T: Clone + Send + Sync + 'static>(data: T) -> Self {
-        Self::Go {
-            nodes: None,
-            prepared: Prepared::new(data),
-        }
+        Self::Go { nodes: None, prepared: Prepared::new(data) }
     }
 }
 
@@ -145,7 +142,12 @@ pub trait Filter: Send + Sync {
 /// Called when no node is left, to make room.
 pub trait PostFilter: Send + Sync {
     /// Looks for a node where room could be made.
-    fn post_filter(&self, runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts) -> Result<Nomination, Status>;
+    fn post_filter(
+        &self,
+        runner: &dyn FilterRunner,
+        pod: &Pod,
+        verdicts: &NodeVerdicts,
+    ) -> Result<Nomination, Status>;
 }
 
 /// What a plugin finds before the feasible nodes are scored.
@@ -166,7 +168,8 @@ impl PreScoreOutcome {
 /// Works out once for a pod what Score needs, or skips its plugin.
 pub trait PreScore: Send + Sync {
     /// Looks at the feasible nodes. An error ends this pod's cycle.
-    fn pre_score(&self, cluster: &Cluster, pod: &Pod, nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, Status>;
+    fn pre_score(&self, cluster: &Cluster, pod: &Pod, nodes: &[&NodeInfo])
+    -> Result<PreScoreOutcome, Status>;
 }
 
 /// What a plugin looks at when it scores.

@@ -29,10 +29,7 @@ pub struct NodeVerdicts {
 
 impl Default for NodeVerdicts {
     fn default() -> Self {
-        Self {
-            rejected: BTreeMap::new(),
-            others: Status::new(Code::UnschedulableAndUnresolvable, []),
-        }
+        Self { rejected: BTreeMap::new(), others: Status::new(Code::UnschedulableAndUnresolvable, []) }
     }
 }
 

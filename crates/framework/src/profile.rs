@@ -13,8 +13,8 @@ use crate::{
     fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
     points::{
         Bind, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Permit, PostBind, PostFilter, PreBind,
-        PreEnqueue, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, QueueSort,
-        QueuedPod, Requeue, Reserve, Score, ScoreInput,
+        PreEnqueue, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, QueueSort, QueuedPod,
+        Requeue, Reserve, Score, ScoreInput,
     },
     preemption::{FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, Rejection},
     registry::{Plugin, Point},
@@ -67,10 +67,7 @@ impl fmt::Display for ProfileError {
                 write!(f, "plugin {plugin} does not serve {point}")
             }
             Self::QueueSort { count } => {
-                write!(
-                    f,
-                    "a profile needs exactly one queueSort plugin, and has {count}"
-                )
+                write!(f, "a profile needs exactly one queueSort plugin, and has {count}")
             }
             Self::NoBinder => write!(f, "a profile needs at least one bind plugin"),
         }
@@ -187,15 +184,8 @@ impl Profile {
         if bind.is_empty() {
             return Err(ProfileError::NoBinder);
         }
-        let [
-            Named {
-                plugin: queue_sort, ..
-            },
-        ] = &queue_sort[..]
-        else {
-            return Err(ProfileError::QueueSort {
-                count: queue_sort.len(),
-            });
+        let [Named { plugin: queue_sort, .. }] = &queue_sort[..] else {
+            return Err(ProfileError::QueueSort { count: queue_sort.len() });
         };
         let filter = pick
             .all(Point::Filter, |p| p.filter.clone())?
@@ -248,13 +238,9 @@ impl Profile {
 
     /// Whether a pod may enter the queue.
     pub fn pre_enqueue(&self, pod: &Pod) -> Result<(), Rejection> {
-        self.pre_enqueue
-            .iter()
-            .try_for_each(|Named { name, plugin }| {
-                plugin
-                    .pre_enqueue(pod)
-                    .map_err(|status| rejection(name, status))
-            })
+        self.pre_enqueue.iter().try_for_each(|Named { name, plugin }| {
+            plugin.pre_enqueue(pod).map_err(|status| rejection(name, status))
+        })
     }
 
     /// The events that can help pods which a plugin refused.
@@ -274,10 +260,7 @@ impl Profile {
         for Named { name, plugin } in &self.pre_filter {
             match plugin.pre_filter(cluster, pod) {
                 Ok(PreFilterOutcome::Skip) => state.0.push(None),
-                Ok(PreFilterOutcome::Go {
-                    nodes: only,
-                    prepared,
-                }) => {
+                Ok(PreFilterOutcome::Go { nodes: only, prepared }) => {
                     state.0.push(Some(prepared));
                     if let Some(only) = only {
                         narrowed_by.insert(name.clone());
@@ -293,9 +276,7 @@ impl Profile {
                 }
                 Err(status) if matches!(status.code, Code::Error | Code::Pending) => {
                     let message = status.message();
-                    return Err(CycleError(format!(
-                        "running PreFilter plugin {name:?}: {message}"
-                    )));
+                    return Err(CycleError(format!("running PreFilter plugin {name:?}: {message}")));
                 }
                 Err(status) => {
                     state.0.push(None);
@@ -337,8 +318,7 @@ impl Profile {
             if let Err(mut status) = step.plugin.filter(prepared, cluster, pod, node) {
                 if status.code == Code::Error {
                     let message = status.message();
-                    status =
-                        Status::error(format!("running {:?} filter plugin: {message}", step.name));
+                    status = Status::error(format!("running {:?} filter plugin: {message}", step.name));
                 }
                 return Err(rejection(&step.name, status));
             }
@@ -369,16 +349,8 @@ impl Profile {
         self.filter(state, cluster, pod, node)
     }
 
-    fn tell_added(
-        &self,
-        state: &mut FilterState,
-        pod: &Pod,
-        added: &Pod,
-        node: &NodeInfo,
-    ) -> Verdict {
-        self.tell(state, |plugin, prepared| {
-            plugin.add_pod(prepared, pod, added, node)
-        })
+    fn tell_added(&self, state: &mut FilterState, pod: &Pod, added: &Pod, node: &NodeInfo) -> Verdict {
+        self.tell(state, |plugin, prepared| plugin.add_pod(prepared, pod, added, node))
     }
 
     fn tell(
@@ -415,18 +387,11 @@ impl Profile {
     }
 
     /// Scores the feasible nodes: prepare, score, normalize, weigh and sum.
-    pub fn score(
-        &self,
-        cluster: &Cluster,
-        pod: &Pod,
-        nodes: &[&NodeInfo],
-    ) -> Result<Scores, CycleError> {
+    pub fn score(&self, cluster: &Cluster, pod: &Pod, nodes: &[&NodeInfo]) -> Result<Scores, CycleError> {
         let prepared = self.prepare_scores(cluster, pod, nodes)?;
         let nothing = Prepared::nothing();
-        let mut scores = Scores {
-            columns: Vec::with_capacity(self.score.len()),
-            totals: vec![0; nodes.len()],
-        };
+        let mut scores =
+            Scores { columns: Vec::with_capacity(self.score.len()), totals: vec![0; nodes.len()] };
         for step in &self.score {
             let prepared = match step.prepared {
                 None => &nothing,
@@ -435,12 +400,7 @@ impl Profile {
                     None => continue,
                 },
             };
-            let input = ScoreInput {
-                prepared,
-                cluster,
-                pod,
-                nodes,
-            };
+            let input = ScoreInput { prepared, cluster, pod, nodes };
             let column = step.run(input)?;
             for (total, score) in scores.totals.iter_mut().zip(&column.normalized) {
                 *total = total.saturating_add(score * i64::from(step.weight));
@@ -458,18 +418,14 @@ impl Profile {
     ) -> Result<Vec<Option<Prepared>>, CycleError> {
         self.pre_score
             .iter()
-            .map(
-                |Named { name, plugin }| match plugin.pre_score(cluster, pod, nodes) {
-                    Ok(PreScoreOutcome::Skip) => Ok(None),
-                    Ok(PreScoreOutcome::Go(prepared)) => Ok(Some(prepared)),
-                    Err(status) => {
-                        let message = status.message();
-                        Err(CycleError(format!(
-                            "running PreScore plugin {name:?}: {message}"
-                        )))
-                    }
-                },
-            )
+            .map(|Named { name, plugin }| match plugin.pre_score(cluster, pod, nodes) {
+                Ok(PreScoreOutcome::Skip) => Ok(None),
+                Ok(PreScoreOutcome::Go(prepared)) => Ok(Some(prepared)),
+                Err(status) => {
+                    let message = status.message();
+                    Err(CycleError(format!("running PreScore plugin {name:?}: {message}")))
+                }
+            })
             .collect()
     }
 
@@ -498,9 +454,7 @@ impl Profile {
 
     /// The PreBind plugins, in their order.
     pub fn pre_binders(&self) -> impl Iterator<Item = (&Name, &dyn PreBind)> {
-        self.pre_bind
-            .iter()
-            .map(|named| (&named.name, &*named.plugin))
+        self.pre_bind.iter().map(|named| (&named.name, &*named.plugin))
     }
 
     /// The Bind plugins, in their order.
@@ -573,12 +527,7 @@ impl ScoreStep {
                 normalized[index],
             )));
         }
-        Ok(ScoreColumn {
-            plugin: self.name.clone(),
-            weight: self.weight,
-            raw,
-            normalized,
-        })
+        Ok(ScoreColumn { plugin: self.name.clone(), weight: self.weight, raw, normalized })
     }
 }
 
@@ -606,30 +555,15 @@ impl FilterRunner for ProfileRunner<'_> {
     }
 
     fn filter(&self, state: &FilterState, pod: &Pod, node: &NodeInfo) -> Result<(), Rejection> {
-        self.profile
-            .filter_with_nominated(state, self.cluster, self.nominations, pod, node)
+        self.profile.filter_with_nominated(state, self.cluster, self.nominations, pod, node)
     }
 
-    fn add_pod(
-        &self,
-        state: &mut FilterState,
-        pod: &Pod,
-        added: &Pod,
-        node: &NodeInfo,
-    ) -> Verdict {
+    fn add_pod(&self, state: &mut FilterState, pod: &Pod, added: &Pod, node: &NodeInfo) -> Verdict {
         self.profile.tell_added(state, pod, added, node)
     }
 
-    fn remove_pod(
-        &self,
-        state: &mut FilterState,
-        pod: &Pod,
-        removed: &Pod,
-        node: &NodeInfo,
-    ) -> Verdict {
-        self.profile.tell(state, |plugin, prepared| {
-            plugin.remove_pod(prepared, pod, removed, node)
-        })
+    fn remove_pod(&self, state: &mut FilterState, pod: &Pod, removed: &Pod, node: &NodeInfo) -> Verdict {
+        self.profile.tell(state, |plugin, prepared| plugin.remove_pod(prepared, pod, removed, node))
     }
 
     fn seed(&self) -> u64 {
@@ -652,14 +586,8 @@ impl Picker<'_> {
     ) -> Result<Named<T>, ProfileError> {
         let plugin = self.0.plugins.get(&choice.plugin).and_then(served);
         plugin
-            .map(|plugin| Named {
-                name: choice.plugin.clone(),
-                plugin,
-            })
-            .ok_or_else(|| ProfileError::NotServed {
-                plugin: choice.plugin.clone(),
-                point: point.name(),
-            })
+            .map(|plugin| Named { name: choice.plugin.clone(), plugin })
+            .ok_or_else(|| ProfileError::NotServed { plugin: choice.plugin.clone(), point: point.name() })
     }
 
     fn all<T: ?Sized>(
@@ -668,28 +596,18 @@ impl Picker<'_> {
         served: impl Fn(&Plugin) -> Option<Arc<T>>,
     ) -> Result<Vec<Named<T>>, ProfileError> {
         let choices = self.choices(point).iter();
-        choices
-            .map(|choice| self.one(point, choice, &served))
-            .collect()
+        choices.map(|choice| self.one(point, choice, &served)).collect()
     }
 
     fn requeue(&self) -> Vec<Named<dyn Requeue>> {
         let all = self.0.plugins.iter();
-        all.filter_map(|(name, plugin)| {
-            Some(Named {
-                name: name.clone(),
-                plugin: plugin.requeue.clone()?,
-            })
-        })
-        .collect()
+        all.filter_map(|(name, plugin)| Some(Named { name: name.clone(), plugin: plugin.requeue.clone()? }))
+            .collect()
     }
 }
 
 /// A weight of 0 was given on purpose: the plugin does not score at all.
-fn score_steps(
-    pick: &Picker<'_>,
-    pre_score: &[Named<dyn PreScore>],
-) -> Result<Vec<ScoreStep>, ProfileError> {
+fn score_steps(pick: &Picker<'_>, pre_score: &[Named<dyn PreScore>]) -> Result<Vec<ScoreStep>, ProfileError> {
     let choices = pick.choices(Point::Score).iter();
     choices
         .filter(|choice| choice.weight != 0)
@@ -714,10 +632,7 @@ fn position<T: ?Sized>(all: &[Named<T>], name: &str) -> Option<usize> {
 }
 
 fn rejection(plugin: &Name, status: Status) -> Rejection {
-    Rejection {
-        plugin: plugin.clone(),
-        status,
-    }
+    Rejection { plugin: plugin.clone(), status }
 }
 
 fn list(names: &BTreeSet<Name>) -> String {

@@ -5,12 +5,14 @@ mod shape;
 use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
 use serde::de::DeserializeOwned;
-use supercargo_manifest::{self as manifest, Location, Problem, Problems, Severity, Source, UnknownFields, Value};
+use supercargo_manifest::{
+    self as manifest, Location, Problem, Problems, Severity, Source, UnknownFields, Value,
+};
 
 use crate::fast::{FastFilter, FastScore};
 use crate::points::{
-    Bind, Filter, NormalizeScore, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore, QueueSort,
-    Requeue, Reserve, Score,
+    Bind, Filter, NormalizeScore, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore,
+    QueueSort, Requeue, Reserve, Score,
 };
 
 pub use shape::{Field, Shape, shape_of};
@@ -101,20 +103,12 @@ pub struct Args<'a> {
 impl<'a> Args<'a> {
     /// No arguments: the plugin's defaults hold.
     pub fn none() -> Self {
-        Self {
-            given: None,
-            path: String::new(),
-            shape: None,
-        }
+        Self { given: None, path: String::new(), shape: None }
     }
 
     /// Arguments that stand in a text, at a path such as `profiles[0].pluginConfig[1].args`.
     pub fn new(source: &'a Source, value: &'a Value, path: impl Into<String>) -> Self {
-        Self {
-            given: Some((source, value)),
-            path: path.into(),
-            shape: None,
-        }
+        Self { given: Some((source, value)), path: path.into(), shape: None }
     }
 
     /// The arguments as the plugin's own type; its default if there are none. Unknown fields are errors.
@@ -124,7 +118,9 @@ impl<'a> Args<'a> {
         }
         match self.given {
             None => Ok(T::default()),
-            Some((source, value)) => manifest::decode(source, &without_type(value), &self.path, UnknownFields::Deny),
+            Some((source, value)) => {
+                manifest::decode(source, &without_type(value), &self.path, UnknownFields::Deny)
+            }
         }
     }
 
@@ -229,21 +225,17 @@ pub fn define<T: Send + Sync + 'static>(
     name: &'static str,
     new: impl Fn(&Args<'_>) -> Result<T, Problems> + Send + Sync + 'static,
 ) -> Definition<T> {
-    Definition {
-        name,
-        points: Vec::new(),
-        default_args: None,
-        new: Box::new(new),
-        attach: Vec::new(),
-    }
+    Definition { name, points: Vec::new(), default_args: None, new: Box::new(new), attach: Vec::new() }
 }
+
+type New<T> = dyn Fn(&Args<'_>) -> Result<T, Problems> + Send + Sync;
 
 /// A plugin type on its way into a registry: see [`define`].
 pub struct Definition<T> {
     name: &'static str,
     points: Vec<Point>,
     default_args: Option<&'static str>,
-    new: Box<dyn Fn(&Args<'_>) -> Result<T, Problems> + Send + Sync>,
+    new: Box<New<T>>,
     attach: Vec<fn(&Arc<T>, &mut Plugin)>,
 }
 
@@ -330,13 +322,7 @@ impl<T: Send + Sync + 'static> Definition<T> {
 
 impl<T: Send + Sync + 'static> From<Definition<T>> for Registration {
     fn from(definition: Definition<T>) -> Self {
-        let Definition {
-            name,
-            points,
-            default_args,
-            new,
-            attach,
-        } = definition;
+        let Definition { name, points, default_args, new, attach } = definition;
         Self {
             name,
             points,

@@ -54,10 +54,7 @@ impl Status {
 
     /// A refusal with several reasons.
     pub fn new(code: Code, reasons: impl IntoIterator<Item = Cow<'static, str>>) -> Self {
-        Self {
-            code,
-            reasons: reasons.into_iter().collect(),
-        }
+        Self { code, reasons: reasons.into_iter().collect() }
     }
 
     /// A refusal rather than a fault.

@@ -46,26 +46,12 @@ pub fn decode<T: DeserializeOwned>(
     // Each round decodes everything anew; people do not read more problems than this anyway.
     const MAX_ROUNDS: usize = 100;
     let root = Path::Root(path);
-    let mut findings = Findings {
-        source,
-        known: HashSet::new(),
-        problems: Problems::default(),
-    };
-    let mut pass = Pass {
-        unknown,
-        left_out: HashSet::new(),
-        unknown_fields: RefCell::default(),
-    };
+    let mut findings = Findings { source, known: HashSet::new(), problems: Problems::default() };
+    let mut pass = Pass { unknown, left_out: HashSet::new(), unknown_fields: RefCell::default() };
     for _ in 0..MAX_ROUNDS {
-        let result = T::deserialize(ValueDeserializer {
-            value,
-            path: &root,
-            pass: &pass,
-        });
+        let result = T::deserialize(ValueDeserializer { value, path: &root, pass: &pass });
         let unknown_fields = pass.unknown_fields.take();
-        unknown_fields
-            .into_iter()
-            .for_each(|problem| findings.add(problem));
+        unknown_fields.into_iter().for_each(|problem| findings.add(problem));
         let error = match result {
             Ok(decoded) if findings.problems.is_empty() => return Ok(decoded),
             Ok(_) => break,
@@ -116,9 +102,7 @@ impl Pass {
     /// Whether an error may come only from what was left out, and so says nothing about the text.
     fn explains(&self, error: &DecodeError<'_>, culprit: &Value) -> bool {
         match &error.missing_field {
-            Some(field) => culprit
-                .get(field)
-                .is_some_and(|value| self.leaves_out(value)),
+            Some(field) => culprit.get(field).is_some_and(|value| self.leaves_out(value)),
             None => self.leaves_out_within(culprit),
         }
     }

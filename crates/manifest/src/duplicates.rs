@@ -26,10 +26,7 @@ pub(crate) fn check_duplicates(source: &Source, entries: &[Entry], problems: &mu
 }
 
 fn duplicate(source: &Source, first_at: Location, second: &Entry) -> Problem {
-    Problem::error(format!(
-        "the key {:?} is already set on line {}",
-        second.key, first_at.line
-    ))
-    .at(source, second.key_at)
-    .hint("keep one of the two")
+    Problem::error(format!("the key {:?} is already set on line {}", second.key, first_at.line))
+        .at(source, second.key_at)
+        .hint("keep one of the two")
 }

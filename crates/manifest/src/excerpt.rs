@@ -30,8 +30,7 @@ pub(crate) fn write(f: &mut fmt::Formatter<'_>, text: &str, at: Location) -> fmt
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     // A byte order mark is no character of the first line.
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    text.split('\n')
-        .flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
+    text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
 }
 
 /// The part of a line that is shown.
@@ -48,11 +47,7 @@ impl Window {
         let latest_start = length.saturating_sub(MAX_SHOWN_CHARS);
         let start = column.saturating_sub(SHOWN_BEFORE_CHARS).min(latest_start);
         let end = length.min(start + MAX_SHOWN_CHARS);
-        let mut window = Self {
-            text: String::new(),
-            before: 0,
-            underlined: 0,
-        };
+        let mut window = Self { text: String::new(), before: 0, underlined: 0 };
         if start > 0 {
             window.show('…', false, true);
         }
@@ -116,13 +111,7 @@ fn plain_chars(rest: &[char]) -> usize {
             _ => false,
         }
     };
-    let end = (0..rest.len())
-        .find(|index| ends_at(*index))
-        .unwrap_or(rest.len());
-    let trailing_space = rest[..end]
-        .iter()
-        .rev()
-        .take_while(|c| c.is_whitespace())
-        .count();
+    let end = (0..rest.len()).find(|index| ends_at(*index)).unwrap_or(rest.len());
+    let trailing_space = rest[..end].iter().rev().take_while(|c| c.is_whitespace()).count();
     (end - trailing_space).max(1)
 }

@@ -22,19 +22,12 @@ pub(crate) struct SyntaxError {
 
 /// Reads one JSON document or several one after another.
 pub(crate) fn read(source: &Source) -> Result<Vec<Value>, Failure> {
-    let start = if source.text.starts_with(BYTE_ORDER_MARK) {
-        BYTE_ORDER_MARK.len_utf8()
-    } else {
-        0
-    };
+    let start = if source.text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
     let mut reader = Reader {
         source,
         bytes: source.text.as_bytes(),
         offset: start,
-        located: Located {
-            offset: start,
-            at: Location::START,
-        },
+        located: Located { offset: start, at: Location::START },
         duplicates: Problems::default(),
     };
     let mut documents = Vec::new();
@@ -144,16 +137,12 @@ impl Reader<'_> {
         if depth <= MAX_DEPTH {
             return Ok(());
         }
-        Err(self.error(format!(
-            "lists and maps are nested more than {MAX_DEPTH} deep"
-        )))
+        Err(self.error(format!("lists and maps are nested more than {MAX_DEPTH} deep")))
     }
 
     fn word(&mut self, word: &str, kind: Kind) -> Parsed<Kind> {
         let rest = &self.bytes[self.offset..];
-        let ends = rest
-            .get(word.len())
-            .is_none_or(|b| !b.is_ascii_alphanumeric());
+        let ends = rest.get(word.len()).is_none_or(|b| !b.is_ascii_alphanumeric());
         if !rest.starts_with(word.as_bytes()) || !ends {
             return Err(self.unexpected_start("a value"));
         }
@@ -174,10 +163,7 @@ impl Reader<'_> {
             let _sign = self.take(b'+') || self.take(b'-');
             self.digits()?;
         }
-        if self
-            .peek()
-            .is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_'))
-        {
+        if self.peek().is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_')) {
             return Err(self.unexpected("the end of the number"));
         }
         Ok(self.source.text[start..self.offset].into())
@@ -188,11 +174,7 @@ impl Reader<'_> {
         while self.peek().is_some_and(|b| b.is_ascii_digit()) {
             self.offset += 1;
         }
-        if self.offset > start {
-            Ok(())
-        } else {
-            Err(self.unexpected("a digit"))
-        }
+        if self.offset > start { Ok(()) } else { Err(self.unexpected("a digit")) }
     }
 
     fn string(&mut self) -> Parsed<Box<str>> {
@@ -269,9 +251,7 @@ impl Reader<'_> {
     fn hex_unit(&self) -> Option<u32> {
         let escape = self.bytes.get(self.offset..self.offset + 6)?;
         let digits = escape.strip_prefix(br"\u")?;
-        digits.iter().try_fold(0, |unit, digit| {
-            Some(unit * 16 + char::from(*digit).to_digit(16)?)
-        })
+        digits.iter().try_fold(0, |unit, digit| Some(unit * 16 + char::from(*digit).to_digit(16)?))
     }
 
     fn peek(&self) -> Option<u8> {
@@ -295,18 +275,10 @@ impl Reader<'_> {
         let Located { offset, at } = &mut self.located;
         while *offset < self.offset {
             match self.bytes[*offset] {
-                b'\n' => {
-                    *at = Location {
-                        line: at.line.saturating_add(1),
-                        column: 1,
-                    }
-                }
+                b'\n' => *at = Location { line: at.line.saturating_add(1), column: 1 },
                 // A lone carriage return ends a line too; one before a line feed does not count.
                 b'\r' if self.bytes.get(*offset + 1) != Some(&b'\n') => {
-                    *at = Location {
-                        line: at.line.saturating_add(1),
-                        column: 1,
-                    };
+                    *at = Location { line: at.line.saturating_add(1), column: 1 };
                 }
                 b'\r' => {}
                 // The byte continues a character that is already counted.
@@ -322,9 +294,8 @@ impl Reader<'_> {
     /// place, so whoever wrote one had YAML in mind.
     fn unexpected_start(&mut self, expected: &str) -> Box<SyntaxError> {
         let mut error = self.unexpected(expected);
-        error.looks_like_yaml = self
-            .peek()
-            .is_some_and(|b| !matches!(b, b'{' | b'}' | b'[' | b']' | b',' | b':' | b'"'));
+        error.looks_like_yaml =
+            self.peek().is_some_and(|b| !matches!(b, b'{' | b'}' | b'[' | b']' | b',' | b':' | b'"'));
         error
     }
 
@@ -336,10 +307,7 @@ impl Reader<'_> {
 
     fn error(&mut self, message: impl Into<String>) -> Box<SyntaxError> {
         let problem = Problem::error(message).at(self.source, self.here());
-        Box::new(SyntaxError {
-            problem,
-            looks_like_yaml: false,
-        })
+        Box::new(SyntaxError { problem, looks_like_yaml: false })
     }
 }
 

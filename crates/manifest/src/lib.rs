@@ -63,22 +63,14 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 ///
 /// The first mistake in syntax, or all keys that are written twice.
 pub fn read(source: &Source) -> Result<Vec<Value>, Problems> {
-    let begins_like_json = source
-        .text
-        .trim_start_matches(BYTE_ORDER_MARK)
-        .trim_start()
-        .starts_with(['{', '[']);
+    let begins_like_json =
+        source.text.trim_start_matches(BYTE_ORDER_MARK).trim_start().starts_with(['{', '[']);
     if !begins_like_json {
         return yaml::read(source);
     }
     json::read(source).or_else(|failure| match failure {
         json::Failure::Duplicates(problems) => Err(problems),
-        json::Failure::Syntax(error) => yaml::read(source).map_err(|problems| {
-            if error.looks_like_yaml {
-                problems
-            } else {
-                error.problem.into()
-            }
-        }),
+        json::Failure::Syntax(error) => yaml::read(source)
+            .map_err(|problems| if error.looks_like_yaml { problems } else { error.problem.into() }),
     })
 }

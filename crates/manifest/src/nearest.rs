@@ -14,11 +14,7 @@
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Nobody misspells a name this long, and the distance costs the product of both lengths.
     const LONGEST_NAME_CHARS: usize = 100;
-    let lower: Vec<char> = name
-        .to_lowercase()
-        .chars()
-        .take(LONGEST_NAME_CHARS + 1)
-        .collect();
+    let lower: Vec<char> = name.to_lowercase().chars().take(LONGEST_NAME_CHARS + 1).collect();
     if lower.is_empty() || lower.len() > LONGEST_NAME_CHARS {
         return None;
     }
@@ -26,20 +22,9 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .map(|candidate| {
-            let other: Vec<char> = candidate
-                .to_lowercase()
-                .chars()
-                .take(LONGEST_NAME_CHARS + 1)
-                .collect();
+            let other: Vec<char> = candidate.to_lowercase().chars().take(LONGEST_NAME_CHARS + 1).collect();
             let too_far_apart = other.len().abs_diff(lower.len()) > allowed;
-            (
-                if too_far_apart {
-                    usize::MAX
-                } else {
-                    distance(&lower, &other)
-                },
-                candidate,
-            )
+            (if too_far_apart { usize::MAX } else { distance(&lower, &other) }, candidate)
         })
         .filter(|(distance, candidate)| {
             // A one-letter name is one edit from every other: only its case can be a slip.
@@ -73,14 +58,7 @@ mod tests {
 
     #[test]
     fn finds_what_was_meant() {
-        let fields = [
-            "key",
-            "operator",
-            "effect",
-            "tolerationSeconds",
-            "topologyKey",
-            "x",
-        ];
+        let fields = ["key", "operator", "effect", "tolerationSeconds", "topologyKey", "x"];
         for (name, expected) in [
             ("key", Some("key")),
             ("KEY", Some("key")),

@@ -30,9 +30,7 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
 fn magnitude(digits: &str) -> Option<i128> {
     let in_base = |digits: &str, base| {
         let clean = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_alphanumeric());
-        clean
-            .then(|| i128::from_str_radix(digits, base).ok())
-            .flatten()
+        clean.then(|| i128::from_str_radix(digits, base).ok()).flatten()
     };
     let Some(rest) = digits.strip_prefix('0').filter(|rest| !rest.is_empty()) else {
         return in_base(digits, 10);
@@ -88,11 +86,7 @@ fn has_decimal_form(text: &str) -> bool {
 }
 
 fn without_underscores(text: &str) -> Cow<'_, str> {
-    if text.contains('_') {
-        Cow::Owned(text.replace('_', ""))
-    } else {
-        Cow::Borrowed(text)
-    }
+    if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) }
 }
 
 #[cfg(test)]
@@ -118,10 +112,7 @@ mod tests {
             ("-.5e1", Some(-5.0)),
             ("1e3", Some(1000.0)),
             ("1E+3", Some(1000.0)),
-            (
-                "123456789012345678901234567890",
-                Some(123456789012345678901234567890.0),
-            ),
+            ("123456789012345678901234567890", Some(123456789012345678901234567890.0)),
             (".inf", Some(f64::INFINITY)),
             ("-.INF", Some(f64::NEG_INFINITY)),
             ("", None),

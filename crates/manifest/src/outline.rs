@@ -10,26 +10,14 @@ pub(crate) fn outline(value: &Value) -> String {
         Kind::Number(text) => text.to_string(),
         Kind::String(text) => format!("{text:?}"),
         Kind::List(items) => {
-            format!(
-                "[{}]",
-                items.iter().map(outline).collect::<Vec<_>>().join(", ")
-            )
+            format!("[{}]", items.iter().map(outline).collect::<Vec<_>>().join(", "))
         }
         Kind::Map(entries) => {
             let entry = |entry: &crate::Entry| {
                 let at = entry.key_at;
-                format!(
-                    "{}@{}:{}: {}",
-                    entry.key,
-                    at.line,
-                    at.column,
-                    outline(&entry.value)
-                )
+                format!("{}@{}:{}: {}", entry.key, at.line, at.column, outline(&entry.value))
             };
-            format!(
-                "{{{}}}",
-                entries.iter().map(entry).collect::<Vec<_>>().join(", ")
-            )
+            format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(", "))
         }
     };
     format!("{content}@{}:{}", value.at.line, value.at.column)

@@ -26,10 +26,7 @@ impl fmt::Display for Path<'_> {
 /// Whether a key can stand between dots. Others (`nvidia.com/gpu`) are put in brackets, as
 /// Kubernetes does.
 fn is_plain(key: &str) -> bool {
-    !key.is_empty()
-        && key
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
 #[cfg(test)]

@@ -56,10 +56,7 @@ impl Problem {
 
     /// A problem that is only worth a look.
     pub fn warning(message: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Warning,
-            ..Self::error(message)
-        }
+        Self { severity: Severity::Warning, ..Self::error(message) }
     }
 
     /// Tells where the problem is.
@@ -137,9 +134,7 @@ impl Problems {
 
     /// Whether any of them stops things.
     pub fn has_errors(&self) -> bool {
-        self.0
-            .iter()
-            .any(|problem| problem.severity == Severity::Error)
+        self.0.iter().any(|problem| problem.severity == Severity::Error)
     }
 }
 

@@ -19,19 +19,14 @@ pub struct Source {
 impl Source {
     /// Names a text.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
-        Self {
-            name: name.into(),
-            text: text.into(),
-        }
+        Self { name: name.into(), text: text.into() }
     }
 }
 
 /// Shows the name only: a text may be a hundred megabytes long.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("Source").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -89,10 +84,7 @@ pub struct Entry {
 impl Value {
     /// The value of `key`, if this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.entries()
-            .iter()
-            .find(|entry| &*entry.key == key)
-            .map(|entry| &entry.value)
+        self.entries().iter().find(|entry| &*entry.key == key).map(|entry| &entry.value)
     }
 
     /// The entries of a map; none for anything else.
@@ -169,13 +161,10 @@ impl FromStr for Value {
         let mut documents = read(&source)?;
         match (documents.pop(), documents.len()) {
             (Some(document), 0) => Ok(document),
-            (None, _) => Ok(Value {
-                at: Location::START,
-                kind: Kind::Null,
-            }),
-            (Some(second), _) => Err(Problem::error("expected one document, found several")
-                .at(&source, second.at)
-                .into()),
+            (None, _) => Ok(Value { at: Location::START, kind: Kind::Null }),
+            (Some(second), _) => {
+                Err(Problem::error("expected one document, found several").at(&source, second.at).into())
+            }
         }
     }
 }

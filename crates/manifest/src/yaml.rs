@@ -16,10 +16,7 @@ const MAX_COPIED_BYTES: usize = 64 << 20;
 
 /// Reads all documents of a stream.
 pub(crate) fn read(source: &Source) -> Result<Vec<Value>, Problems> {
-    let text = source
-        .text
-        .strip_prefix(BYTE_ORDER_MARK)
-        .unwrap_or(&source.text);
+    let text = source.text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&source.text);
     let mut loader = Loader {
         source,
         parser: Parser::new_from_str(text),
@@ -27,9 +24,7 @@ pub(crate) fn read(source: &Source) -> Result<Vec<Value>, Problems> {
         copied_bytes: 0,
         duplicates: Problems::default(),
     };
-    let documents = loader
-        .documents()
-        .map_err(|problem| Problems::from(*problem))?;
+    let documents = loader.documents().map_err(|problem| Problems::from(*problem))?;
     if loader.duplicates.is_empty() {
         return Ok(documents);
     }
@@ -114,13 +109,7 @@ impl<'t> Loader<'t> {
         if anchor > 0 {
             let weight = weigh(&value);
             self.count_copy(weight, at)?;
-            self.anchors.insert(
-                anchor,
-                Rc::new(Anchored {
-                    value: value.clone(),
-                    weight,
-                }),
-            );
+            self.anchors.insert(anchor, Rc::new(Anchored { value: value.clone(), weight }));
         }
         Ok(value)
     }
@@ -145,8 +134,7 @@ impl<'t> Loader<'t> {
                 (Event::MappingEnd, _) => break,
                 next => next,
             };
-            let is_merge =
-                matches!(&event, Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<");
+            let is_merge = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<");
             let key_at = location(span.start);
             let key = self.node(event, span, depth)?;
             let (event, span) = self.next()?;
@@ -154,23 +142,14 @@ impl<'t> Loader<'t> {
             if is_merge {
                 self.collect_merged(value, &mut merged)?;
             } else {
-                entries.push(Entry {
-                    key: self.key(key)?,
-                    key_at,
-                    value,
-                });
+                entries.push(Entry { key: self.key(key)?, key_at, value });
             }
         }
         check_duplicates(self.source, &entries, &mut self.duplicates);
         if !merged.is_empty() {
-            let mut keys: HashSet<Box<str>> =
-                entries.iter().map(|entry| entry.key.clone()).collect();
+            let mut keys: HashSet<Box<str>> = entries.iter().map(|entry| entry.key.clone()).collect();
             // What the map says itself wins over what it merges, and the first merged over the next.
-            entries.extend(
-                merged
-                    .into_iter()
-                    .filter(|entry| keys.insert(entry.key.clone())),
-            );
+            entries.extend(merged.into_iter().filter(|entry| keys.insert(entry.key.clone())));
         }
         Ok(Kind::Map(entries))
     }
@@ -187,9 +166,7 @@ impl<'t> Loader<'t> {
             Kind::List(_) | Kind::Map(_) => {
                 let message = format!("a key must be a string, and this is {}", key.kind_name());
                 let problem = self.problem(message, key.at);
-                Err(Box::new(
-                    problem.hint("a text that begins with { or [ needs quotes"),
-                ))
+                Err(Box::new(problem.hint("a text that begins with { or [ needs quotes")))
             }
         }
     }
@@ -204,10 +181,7 @@ impl<'t> Loader<'t> {
                 }
             }
             _ => {
-                let message = format!(
-                    "<< merges a map or a list of maps, and this is {}",
-                    value.kind_name()
-                );
+                let message = format!("<< merges a map or a list of maps, and this is {}", value.kind_name());
                 return Err(self.problem(message, value.at));
             }
         }
@@ -216,10 +190,7 @@ impl<'t> Loader<'t> {
 
     fn alias(&mut self, anchor: usize, at: Location, depth: usize) -> Loaded<Value> {
         let Some(anchored) = self.anchors.get(&anchor).cloned() else {
-            return Err(self.problem(
-                "this alias names nothing that ends before it in its document",
-                at,
-            ));
+            return Err(self.problem("this alias names nothing that ends before it in its document", at));
         };
         self.count_copy(anchored.weight, at)?;
         self.check_depth(depth + anchored.weight.depth, at)?;
@@ -233,20 +204,14 @@ impl<'t> Loader<'t> {
             return Ok(());
         }
         let limit_mib = MAX_COPIED_BYTES >> 20;
-        Err(self.problem(
-            format!("the anchors and aliases of this text copy more than {limit_mib} MiB"),
-            at,
-        ))
+        Err(self.problem(format!("the anchors and aliases of this text copy more than {limit_mib} MiB"), at))
     }
 
     fn check_depth(&self, depth: usize, at: Location) -> Loaded<()> {
         if depth <= MAX_DEPTH {
             return Ok(());
         }
-        Err(self.problem(
-            format!("lists and maps are nested more than {MAX_DEPTH} deep"),
-            at,
-        ))
+        Err(self.problem(format!("lists and maps are nested more than {MAX_DEPTH} deep"), at))
     }
 
     fn check_tag(&self, tag: Option<&Tag>, allowed: &str, at: Location) -> Loaded<()> {
@@ -257,19 +222,9 @@ impl<'t> Loader<'t> {
         }
     }
 
-    fn scalar(
-        &self,
-        text: &str,
-        style: ScalarStyle,
-        tag: Option<&Tag>,
-        at: Location,
-    ) -> Loaded<Kind> {
+    fn scalar(&self, text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Location) -> Loaded<Kind> {
         let Some(tag) = tag else {
-            return Ok(if style == ScalarStyle::Plain {
-                plain(text)
-            } else {
-                Kind::String(text.into())
-            });
+            return Ok(if style == ScalarStyle::Plain { plain(text) } else { Kind::String(text.into()) });
         };
         let kind = plain(text);
         let fits = match tag.suffix.as_str() {
@@ -285,19 +240,12 @@ impl<'t> Loader<'t> {
         if fits {
             Ok(kind)
         } else {
-            Err(self.problem(
-                format!("{text:?} is not what !!{} promises", tag.suffix),
-                at,
-            ))
+            Err(self.problem(format!("{text:?} is not what !!{} promises", tag.suffix), at))
         }
     }
 
     fn unknown_tag(&self, tag: &Tag, at: Location) -> Box<Problem> {
-        let name = if tag.is_yaml_core_schema() {
-            format!("!!{}", tag.suffix)
-        } else {
-            tag.to_string()
-        };
+        let name = if tag.is_yaml_core_schema() { format!("!!{}", tag.suffix) } else { tag.to_string() };
         self.problem(format!("the tag {name} means nothing in a manifest"), at)
     }
 
@@ -310,9 +258,7 @@ impl<'t> Loader<'t> {
 fn plain(text: &str) -> Kind {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Kind::Null,
-        "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "y" | "Y" | "on" | "On" | "ON" => {
-            Kind::Bool(true)
-        }
+        "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "y" | "Y" | "on" | "On" | "ON" => Kind::Bool(true),
         "false" | "False" | "FALSE" | "no" | "No" | "NO" | "n" | "N" | "off" | "Off" | "OFF" => {
             Kind::Bool(false)
         }
@@ -323,44 +269,24 @@ fn plain(text: &str) -> Kind {
 
 /// Whether the tag is a lone `!`, which says: whatever it looks like, it is a string.
 fn is_non_specific(tag: &Tag) -> bool {
-    matches!(
-        (tag.handle.as_str(), tag.suffix.as_str()),
-        ("", "!") | ("!", "")
-    )
+    matches!((tag.handle.as_str(), tag.suffix.as_str()), ("", "!") | ("!", ""))
 }
 
 fn weigh(value: &Value) -> Weight {
     let own_bytes = size_of::<Value>();
     let heavier = |sum: Weight, inner: &Value, key_bytes: usize| {
         let inner = weigh(inner);
-        Weight {
-            bytes: sum.bytes + key_bytes + inner.bytes,
-            depth: sum.depth.max(inner.depth + 1),
-        }
+        Weight { bytes: sum.bytes + key_bytes + inner.bytes, depth: sum.depth.max(inner.depth + 1) }
     };
     match &value.kind {
-        Kind::Null | Kind::Bool(_) => Weight {
-            bytes: own_bytes,
-            depth: 0,
-        },
-        Kind::Number(text) | Kind::String(text) => Weight {
-            bytes: own_bytes + text.len(),
-            depth: 0,
-        },
-        Kind::List(items) => items.iter().fold(
-            Weight {
-                bytes: own_bytes,
-                depth: 1,
-            },
-            |sum, item| heavier(sum, item, 0),
-        ),
-        Kind::Map(entries) => entries.iter().fold(
-            Weight {
-                bytes: own_bytes,
-                depth: 1,
-            },
-            |sum, entry| heavier(sum, &entry.value, size_of::<Entry>() + entry.key.len()),
-        ),
+        Kind::Null | Kind::Bool(_) => Weight { bytes: own_bytes, depth: 0 },
+        Kind::Number(text) | Kind::String(text) => Weight { bytes: own_bytes + text.len(), depth: 0 },
+        Kind::List(items) => {
+            items.iter().fold(Weight { bytes: own_bytes, depth: 1 }, |sum, item| heavier(sum, item, 0))
+        }
+        Kind::Map(entries) => entries.iter().fold(Weight { bytes: own_bytes, depth: 1 }, |sum, entry| {
+            heavier(sum, &entry.value, size_of::<Entry>() + entry.key.len())
+        }),
     }
 }
 
@@ -381,21 +307,13 @@ fn syntax_hint(message: &str) -> Option<&'static str> {
 fn end(text: &str) -> Location {
     let text = text.trim_start_matches(BYTE_ORDER_MARK).trim_end();
     let last_line = text.rsplit(['\n', '\r']).next().unwrap_or_default();
-    let line_breaks =
-        text.matches('\n').count() + text.matches('\r').count() - text.matches("\r\n").count();
+    let line_breaks = text.matches('\n').count() + text.matches('\r').count() - text.matches("\r\n").count();
     location(Marker::new(0, line_breaks + 1, last_line.chars().count()))
 }
 
 fn location(marker: Marker) -> Location {
-    let one_based = |zero_based: usize| {
-        u32::try_from(zero_based)
-            .unwrap_or(u32::MAX)
-            .saturating_add(1)
-    };
-    Location {
-        line: one_based(marker.line().saturating_sub(1)),
-        column: one_based(marker.col()),
-    }
+    let one_based = |zero_based: usize| u32::try_from(zero_based).unwrap_or(u32::MAX).saturating_add(1);
+    Location { line: one_based(marker.line().saturating_sub(1)), column: one_based(marker.col()) }
 }
 
 #[cfg(test)]

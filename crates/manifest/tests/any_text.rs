@@ -12,19 +12,16 @@ fn to_json(value: &Value) -> Json {
         Kind::Number(text) => number(text),
         Kind::String(text) => Json::String(text.to_string()),
         Kind::List(items) => items.iter().map(to_json).collect(),
-        Kind::Map(entries) => entries
-            .iter()
-            .map(|entry| (entry.key.to_string(), to_json(&entry.value)))
-            .collect(),
+        Kind::Map(entries) => {
+            entries.iter().map(|entry| (entry.key.to_string(), to_json(&entry.value))).collect()
+        }
     }
 }
 
 fn number(text: &str) -> Json {
     let signed = text.parse::<i64>().map(Json::from);
     let unsigned = || text.parse::<u64>().map(Json::from);
-    signed
-        .or_else(|_| unsigned())
-        .unwrap_or_else(|_| Json::from(text.parse::<f64>().expect("a number")))
+    signed.or_else(|_| unsigned()).unwrap_or_else(|_| Json::from(text.parse::<f64>().expect("a number")))
 }
 
 fn any_json() -> impl Strategy<Value = Json> {
@@ -39,8 +36,7 @@ fn any_json() -> impl Strategy<Value = Json> {
     leaf.prop_recursive(6, 64, 8, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..8).prop_map(Json::from),
-            prop::collection::btree_map(".*", inner, 0..8)
-                .prop_map(|map| map.into_iter().collect()),
+            prop::collection::btree_map(".*", inner, 0..8).prop_map(|map| map.into_iter().collect()),
         ]
     })
 }
@@ -49,10 +45,10 @@ fn any_json() -> impl Strategy<Value = Json> {
 fn punctuation() -> impl Strategy<Value = String> {
     prop::collection::vec(
         prop::sample::select(vec![
-            "a", "b", "1", ".", "-", "- ", "? ", ": ", ":", ",", "[", "]", "{", "}", "\"", "'",
-            "\n", "\r", "\n  ", "\t", " ", "#", " #", "&a ", "*a", "*a ", "!", "!!str ", "!<x>",
-            "|", ">", "|2\n", ">-\n", "%", "@", "`", "---\n", "...\n", "<<: ", "\\", "\\u",
-            "\\ud800", "é", "\u{feff}", "\u{0}", "\u{85}", "\u{2028}", "~",
+            "a", "b", "1", ".", "-", "- ", "? ", ": ", ":", ",", "[", "]", "{", "}", "\"", "'", "\n", "\r",
+            "\n  ", "\t", " ", "#", " #", "&a ", "*a", "*a ", "!", "!!str ", "!<x>", "|", ">", "|2\n",
+            ">-\n", "%", "@", "`", "---\n", "...\n", "<<: ", "\\", "\\u", "\\ud800", "é", "\u{feff}",
+            "\u{0}", "\u{85}", "\u{2028}", "~",
         ]),
         0..60,
     )

@@ -19,8 +19,8 @@ use crate::{
     ports::HostPort,
     resources::Resources,
     storage::{
-        CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim,
-        StorageClass, VolumeAttachment, VolumeSource,
+        CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
+        VolumeAttachment, VolumeSource,
     },
     workload::{Namespace, PodDisruptionBudget, Workload, WorkloadKind},
 };
@@ -34,11 +34,13 @@ impl NodeId {
     ///
     /// # Panics
     /// If there were more than 2³² nodes.
+    #[inline]
     pub fn from_index(index: usize) -> Self {
         Self(u32::try_from(index).expect("fewer than 2³² nodes"))
     }
 
     /// For indexing a table.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -90,12 +92,10 @@ impl NodeInfo {
     pub fn add_pod(&mut self, pod: Arc<Pod>) {
         let requests = &pod.spec.requests;
         self.requested.add(&requests.held);
-        self.requested_or_default_milli_cpu = self
-            .requested_or_default_milli_cpu
-            .saturating_add(requests.held_or_default_milli_cpu);
-        self.requested_or_default_memory = self
-            .requested_or_default_memory
-            .saturating_add(requests.held_or_default_memory);
+        self.requested_or_default_milli_cpu =
+            self.requested_or_default_milli_cpu.saturating_add(requests.held_or_default_milli_cpu);
+        self.requested_or_default_memory =
+            self.requested_or_default_memory.saturating_add(requests.held_or_default_memory);
         self.used_ports.extend(pod.spec.host_ports.iter().cloned());
         self.pods.push(pod);
     }
@@ -109,12 +109,10 @@ impl NodeInfo {
         let pod = self.pods.remove(index);
         let requests = &pod.spec.requests;
         self.requested.subtract(&requests.held);
-        self.requested_or_default_milli_cpu = self
-            .requested_or_default_milli_cpu
-            .saturating_sub(requests.held_or_default_milli_cpu);
-        self.requested_or_default_memory = self
-            .requested_or_default_memory
-            .saturating_sub(requests.held_or_default_memory);
+        self.requested_or_default_milli_cpu =
+            self.requested_or_default_milli_cpu.saturating_sub(requests.held_or_default_milli_cpu);
+        self.requested_or_default_memory =
+            self.requested_or_default_memory.saturating_sub(requests.held_or_default_memory);
         for port in &pod.spec.host_ports {
             if let Some(i) = self.used_ports.iter().position(|used| used == port) {
                 self.used_ports.swap_remove(i);
@@ -235,10 +233,7 @@ impl Cluster {
 
     /// A namespace's labels; none, if it is not known.
     pub fn namespace_labels(&self, namespace: &str) -> Labels {
-        self.namespaces
-            .get(namespace)
-            .map(|ns| ns.labels.clone())
-            .unwrap_or_default()
+        self.namespaces.get(namespace).map(|ns| ns.labels.clone()).unwrap_or_default()
     }
 
     /// The namespaces, by name.
@@ -534,10 +529,10 @@ impl Cluster {
         let had = image_names(old);
         for (name, size_bytes) in image_names(new) {
             if !had.contains_key(name) {
-                let state = self.images.entry(name.clone()).or_insert_with(|| ImageState {
-                    size_bytes,
-                    nodes: Vec::new(),
-                });
+                let state = self
+                    .images
+                    .entry(name.clone())
+                    .or_insert_with(|| ImageState { size_bytes, nodes: Vec::new() });
                 state.nodes.push(id);
             }
         }

@@ -1,12 +1,12 @@
 //! The numbers of all nodes side by side, for loops that look at every node.
 //!
-//! Amounts are kept as `f64` because that is what vector units divide. Every amount up to 2⁵³ is exact there; a node with
-//! a larger one is listed in [`Columns::inexact`], and must be looked at on its own.
+//! Amounts are kept as `f64` because that is what vector units compute with. Amounts below 2⁴³ (8 TiB of memory) stay exact
+//! in all that is done with them; a node with a larger one is listed in [`Columns::inexact`], and is looked at on its own.
 
 use crate::{HashMap, Name, Node, NodeId, NodeInfo, node_set::NodeSet, taint::Taint};
 
-/// Whole numbers up to this are exact as `f64`.
-const EXACT: i64 = 1 << 53;
+/// Amounts below this, times 100 and divided by each other, are exact as `f64`, also by way of an inverse.
+const EXACT: u64 = 1 << 43;
 
 /// What there is of a resource, and what is taken.
 #[derive(Clone, Debug, Default)]
@@ -15,12 +15,20 @@ pub struct ResourceColumn {
     pub allocatable: Vec<f64>,
     /// What pods hold.
     pub used: Vec<f64>,
+    /// 1 / allocatable; 0 where there is none.
+    pub inverse: Vec<f64>,
 }
 
 impl ResourceColumn {
     fn grow(&mut self, len: usize) {
         self.allocatable.resize(len, 0.0);
         self.used.resize(len, 0.0);
+        self.inverse.resize(len, 0.0);
+    }
+
+    fn set_allocatable(&mut self, i: usize, amount: i64) {
+        self.allocatable[i] = amount as f64;
+        self.inverse[i] = if amount == 0 { 0.0 } else { 1.0 / amount as f64 };
     }
 }
 
@@ -38,6 +46,8 @@ pub struct TaintClass {
 pub struct Columns {
     /// The places that hold a node.
     pub live: NodeSet,
+    /// The same as a column: 0 for a node, −∞ for none.
+    pub there: Vec<f64>,
     /// Thousandths of a core.
     pub cpu: ResourceColumn,
     /// Bytes.
@@ -82,6 +92,7 @@ impl Columns {
         for column in self.scalars.values_mut() {
             column.grow(len);
         }
+        self.there.resize(len, f64::NEG_INFINITY);
         self.cpu_or_default.resize(len, 0.0);
         self.memory_or_default.resize(len, 0.0);
         self.taint_class.resize(len, 0);
@@ -91,15 +102,16 @@ impl Columns {
     pub(crate) fn set_node(&mut self, id: NodeId, node: &Node) {
         let (i, all) = (id.index(), &node.allocatable);
         self.live.insert(id);
-        self.cpu.allocatable[i] = all.milli_cpu as f64;
-        self.memory.allocatable[i] = all.memory as f64;
-        self.ephemeral_storage.allocatable[i] = all.ephemeral_storage as f64;
-        self.pods.allocatable[i] = all.pods as f64;
+        self.there[i] = 0.0;
+        self.cpu.set_allocatable(i, all.milli_cpu);
+        self.memory.set_allocatable(i, all.memory);
+        self.ephemeral_storage.set_allocatable(i, all.ephemeral_storage);
+        self.pods.set_allocatable(i, all.pods);
         for column in self.scalars.values_mut() {
-            column.allocatable[i] = 0.0;
+            column.set_allocatable(i, 0);
         }
         for (name, amount) in &all.scalars {
-            self.scalar_mut(name).allocatable[i] = *amount as f64;
+            self.scalar_mut(name).set_allocatable(i, *amount);
         }
         let class = TaintClass { unschedulable: node.unschedulable, taints: node.taints.clone() };
         let known = self.taint_classes.iter().position(|other| *other == class);
@@ -131,10 +143,11 @@ impl Columns {
     pub(crate) fn remove(&mut self, id: NodeId) {
         let i = id.index();
         self.live.remove(id);
+        self.there[i] = f64::NEG_INFINITY;
         self.inexact.remove(id);
         let all = [&mut self.cpu, &mut self.memory, &mut self.ephemeral_storage, &mut self.pods];
         for column in all.into_iter().chain(self.scalars.values_mut()) {
-            column.allocatable[i] = 0.0;
+            column.set_allocatable(i, 0);
             column.used[i] = 0.0;
         }
         self.cpu_or_default[i] = 0.0;
@@ -153,7 +166,7 @@ impl Columns {
 }
 
 fn is_exact(node: &NodeInfo) -> bool {
-    let fits = |amount: i64| amount.unsigned_abs() < EXACT as u64 / 128;
+    let fits = |amount: i64| amount.unsigned_abs() < EXACT;
     let all = |r: &crate::Resources| {
         fits(r.milli_cpu)
             && fits(r.memory)

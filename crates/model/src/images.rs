@@ -7,9 +7,5 @@ pub fn normalized(name: &str) -> Name {
     let tag = name.rfind(':');
     let slash = name.rfind('/');
     // A colon before the last slash belongs to the registry's port. None sorts before Some, as -1 would.
-    if tag <= slash {
-        format!("{name}:latest").into()
-    } else {
-        name.into()
-    }
+    if tag <= slash { format!("{name}:latest").into() } else { name.into() }
 }

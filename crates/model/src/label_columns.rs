@@ -19,11 +19,13 @@ pub struct LabelColumn {
 
 impl LabelColumn {
     /// The number of a node's value, or [`ABSENT`].
+    #[inline]
     pub fn of(&self, node: NodeId) -> u32 {
         self.of.get(node.index()).copied().unwrap_or(ABSENT)
     }
 
     /// The numbers of all nodes' values, by place. Places past its end are [`ABSENT`].
+    #[inline]
     pub fn numbers(&self) -> &[u32] {
         &self.of
     }
@@ -39,11 +41,13 @@ impl LabelColumn {
     }
 
     /// The nodes that have a value, by its number.
+    #[inline]
     pub fn nodes(&self, number: u32) -> &[NodeId] {
         self.nodes.get(number as usize).map_or(&[], |nodes| nodes)
     }
 
     /// Whether all of so many nodes have the label.
+    #[inline]
     pub fn all_have(&self, nodes: usize) -> bool {
         self.labelled == nodes
     }

@@ -13,10 +13,7 @@ pub struct Labels(Box<[(Name, Name)]>);
 impl Labels {
     /// The value of a label.
     pub fn get(&self, key: &str) -> Option<&Name> {
-        self.0
-            .binary_search_by(|(k, _)| (**k).cmp(key))
-            .ok()
-            .map(|i| &self.0[i].1)
+        self.0.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|i| &self.0[i].1)
     }
 
     /// Whether there is a label with this key.
@@ -43,10 +40,7 @@ impl Labels {
 impl<K: Into<Name>, V: Into<Name>> FromIterator<(K, V)> for Labels {
     /// The last of two labels with the same key wins.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        let sorted: BTreeMap<Name, Name> = pairs
-            .into_iter()
-            .map(|(k, v)| (k.into(), v.into()))
-            .collect();
+        let sorted: BTreeMap<Name, Name> = pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
         Self(sorted.into_iter().collect())
     }
 }
@@ -80,9 +74,7 @@ fn is_name(text: &str) -> bool {
     bytes.len() <= MAX_NAME_CHARS
         && edge(bytes.first())
         && edge(bytes.last())
-        && bytes
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 fn is_dns_subdomain(text: &str) -> bool {

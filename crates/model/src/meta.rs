@@ -58,18 +58,12 @@ pub struct Owner {
 impl Meta {
     /// The owner that manages the object.
     pub fn controller(&self) -> Option<&Owner> {
-        self.owner_references
-            .iter()
-            .find(|owner| owner.controller == Some(true))
+        self.owner_references.iter().find(|owner| owner.controller == Some(true))
     }
 
     /// The namespace of an object that lives in one: `default`, if it names none.
     pub fn namespace_or_default(&self) -> Name {
-        if self.namespace.is_empty() {
-            "default".into()
-        } else {
-            self.namespace.clone()
-        }
+        if self.namespace.is_empty() { "default".into() } else { self.namespace.clone() }
     }
 }
 
@@ -85,10 +79,7 @@ pub struct Key {
 impl Key {
     /// A key from its parts.
     pub fn new(namespace: impl Into<Name>, name: impl Into<Name>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 }
 

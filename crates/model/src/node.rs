@@ -3,8 +3,7 @@
 use serde::Deserialize;
 
 use crate::{
-    Labels, Name, Timestamp, meta::Meta, resources::ResourceList, resources::Resources,
-    taint::Taint,
+    Labels, Name, Timestamp, meta::Meta, resources::ResourceList, resources::Resources, taint::Taint,
 };
 
 /// The label that holds a node's host name.
@@ -100,11 +99,7 @@ struct WrittenStatus {
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Written {
-            metadata,
-            spec,
-            status,
-        } = Written::deserialize(deserializer)?;
+        let Written { metadata, spec, status } = Written::deserialize(deserializer)?;
         Ok(Self {
             name: metadata.name,
             uid: metadata.uid,

@@ -12,11 +12,13 @@ pub struct NodeSet {
 
 impl NodeSet {
     /// Whether a node is in.
+    #[inline]
     pub fn contains(&self, node: NodeId) -> bool {
         self.contains_index(node.index())
     }
 
     /// Whether the node at a place is in.
+    #[inline]
     pub fn contains_index(&self, index: usize) -> bool {
         self.words.get(index / BITS).is_some_and(|word| word >> (index % BITS) & 1 == 1)
     }
@@ -48,6 +50,7 @@ impl NodeSet {
     }
 
     /// The nodes, by place.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = NodeId> {
         self.words.iter().enumerate().flat_map(|(i, word)| {
             let mut left = *word;

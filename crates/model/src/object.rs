@@ -9,12 +9,10 @@ use crate::{
     node::Node,
     pod::Pod,
     storage::{
-        CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim,
-        StorageClass, VolumeAttachment,
+        CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
+        VolumeAttachment,
     },
-    workload::{
-        Namespace, PodDisruptionBudget, SelectsByMap, SelectsBySelector, Workload, WorkloadKind,
-    },
+    workload::{Namespace, PodDisruptionBudget, SelectsByMap, SelectsBySelector, Workload, WorkloadKind},
 };
 
 /// An object that a scheduler reads.
@@ -59,12 +57,7 @@ const KINDS: &[(&str, &str, Kind, bool)] = &[
     ("", "Pod", Kind::Pod, true),
     ("", "Namespace", Kind::Namespace, false),
     ("", "Service", Kind::Workload(WorkloadKind::Service), true),
-    (
-        "",
-        "ReplicationController",
-        Kind::Workload(WorkloadKind::ReplicationController),
-        true,
-    ),
+    ("", "ReplicationController", Kind::Workload(WorkloadKind::ReplicationController), true),
     ("apps", "ReplicaSet", Kind::Workload(WorkloadKind::ReplicaSet), true),
     ("apps", "StatefulSet", Kind::Workload(WorkloadKind::StatefulSet), true),
     ("", "PersistentVolume", Kind::PersistentVolume, false),
@@ -88,7 +81,6 @@ impl Kind {
         let known = KINDS.iter().find(|(_, _, kind, _)| *kind == self);
         known.expect("every kind is listed").1
     }
-
 }
 
 impl Object {
@@ -143,11 +135,7 @@ impl Reader {
 
     /// What was read; or every problem, and nothing else.
     pub fn finish(self) -> Result<Objects, Problems> {
-        if self.problems.has_errors() {
-            Err(self.problems)
-        } else {
-            Ok(self.read)
-        }
+        if self.problems.has_errors() { Err(self.problems) } else { Ok(self.read) }
     }
 
     fn document(&mut self, source: &Source, value: &Value, path: &str) {
@@ -201,7 +189,14 @@ impl Reader {
         }
     }
 
-    fn check_name(&mut self, source: &Source, kind: Kind, namespaced: bool, value: &Value, path: &str) -> Option<Problem> {
+    fn check_name(
+        &mut self,
+        source: &Source,
+        kind: Kind,
+        namespaced: bool,
+        value: &Value,
+        path: &str,
+    ) -> Option<Problem> {
         let metadata = value.get("metadata");
         let field = |name| metadata.and_then(|m| m.get(name)).and_then(Value::as_str).unwrap_or("");
         let name = field("name");
@@ -210,7 +205,8 @@ impl Reader {
         if name.is_empty() {
             let mut problem = problem(source, at, &path, format!("a {} needs a name", kind.name()));
             if !field("generateName").is_empty() {
-                problem.hint = Some("generateName is filled in by the API server; give a name here".to_owned());
+                problem.hint =
+                    Some("generateName is filled in by the API server; give a name here".to_owned());
             }
             return Some(problem);
         }
@@ -245,7 +241,11 @@ pub fn read_object(source: &Source, value: &Value, path: &str) -> Result<Option<
 }
 
 fn decode(source: &Source, kind: Kind, value: &Value, path: &str) -> Result<Object, Problems> {
-    fn typed<T: serde::de::DeserializeOwned>(source: &Source, value: &Value, path: &str) -> Result<T, Problems> {
+    fn typed<T: serde::de::DeserializeOwned>(
+        source: &Source,
+        value: &Value,
+        path: &str,
+    ) -> Result<T, Problems> {
         manifest::decode(source, value, path, UnknownFields::Ignore)
     }
     Ok(match kind {
@@ -276,8 +276,11 @@ fn kind_and_group(source: &Source, value: &Value, path: &str) -> Result<(String,
             problem(source, v, &join(path, name), message)
         }),
         None => {
-            let mut problem = problem(source, value, path, format!("an object needs a field `{name}`, and there is none"));
-            problem.hint = Some("give what `kubectl get … -o yaml` prints: objects, lists of them, or streams".to_owned());
+            let mut problem =
+                problem(source, value, path, format!("an object needs a field `{name}`, and there is none"));
+            problem.hint = Some(
+                "give what `kubectl get … -o yaml` prints: objects, lists of them, or streams".to_owned(),
+            );
             Err(problem)
         }
     };

@@ -8,9 +8,7 @@ use crate::{
     Key, Labels, Name, Timestamp, images,
     meta::{Meta, Owner},
     ports::{ALL_ADDRESSES, HostPort, Protocol},
-    resources::{
-        ContainerDemand, PodDemand, Requests, ResizeStatus, ResourceList, ResourceRequirements,
-    },
+    resources::{ContainerDemand, PodDemand, Requests, ResizeStatus, ResourceList, ResourceRequirements},
     selector::{NodeAffinity, Operator, Requirement, Selector},
     storage::{Volume, VolumeSource},
     taint::Toleration,
@@ -55,10 +53,7 @@ impl Pod {
     /// The same pod, bound to a node.
     #[must_use]
     pub fn bound_to(&self, node: Name) -> Self {
-        Self {
-            node: Some(node),
-            ..self.clone()
-        }
+        Self { node: Some(node), ..self.clone() }
     }
 }
 
@@ -144,8 +139,7 @@ pub struct AffinityTerm {
 impl AffinityTerm {
     /// Whether the term selects a pod, whose namespace has these labels.
     pub fn matches(&self, pod: &Pod, namespace_labels: &Labels) -> bool {
-        (self.namespaces.contains(&pod.namespace)
-            || self.namespace_selector.matches(namespace_labels))
+        (self.namespaces.contains(&pod.namespace) || self.namespace_selector.matches(namespace_labels))
             && self.selector.matches(&pod.spec.labels)
     }
 }
@@ -359,9 +353,7 @@ impl WrittenContainer {
     }
 
     fn restarts_all_containers(&self) -> bool {
-        self.restart_policy_rules
-            .iter()
-            .any(|rule| rule.action.as_deref() == Some("RestartAllContainers"))
+        self.restart_policy_rules.iter().any(|rule| rule.action.as_deref() == Some("RestartAllContainers"))
     }
 }
 
@@ -380,21 +372,17 @@ impl WrittenStatus {
 
     fn was_preempted(&self) -> bool {
         self.has_reason("DisruptionTarget", "PreemptionByScheduler")
-            && self.conditions.iter().any(|c| {
-                c.kind.as_deref() == Some("DisruptionTarget") && c.status.as_deref() == Some("True")
-            })
+            && self
+                .conditions
+                .iter()
+                .any(|c| c.kind.as_deref() == Some("DisruptionTarget") && c.status.as_deref() == Some("True"))
     }
 
     fn resizes(&mut self) -> HashMap<Name, ResizeStatus> {
-        let all = self
-            .container_statuses
-            .drain(..)
-            .chain(self.init_container_statuses.drain(..));
+        let all = self.container_statuses.drain(..).chain(self.init_container_statuses.drain(..));
         all.filter_map(|status| {
-            let resize = ResizeStatus {
-                actuated: status.resources?.requests,
-                allocated: status.allocated_resources,
-            };
+            let resize =
+                ResizeStatus { actuated: status.resources?.requests, allocated: status.allocated_resources };
             Some((status.name?, resize))
         })
         .collect()
@@ -403,11 +391,7 @@ impl WrittenStatus {
 
 impl From<Written> for Pod {
     fn from(written: Written) -> Self {
-        let Written {
-            metadata,
-            spec,
-            mut status,
-        } = written;
+        let Written { metadata, spec, mut status } = written;
         let namespace = metadata.namespace_or_default();
         Self {
             // A pod written by hand has no uid yet; its name tells it apart just as well.
@@ -466,10 +450,7 @@ fn pod_spec(metadata: Meta, mut spec: WrittenSpec, mut status: WrittenStatus) ->
     }
 }
 
-fn pod_affinity(
-    written: WrittenPodAffinity,
-    term: impl Fn(WrittenTerm) -> AffinityTerm,
-) -> PodAffinity {
+fn pod_affinity(written: WrittenPodAffinity, term: impl Fn(WrittenTerm) -> AffinityTerm) -> PodAffinity {
     PodAffinity {
         required: written.required.into_iter().map(&term).collect(),
         preferred: (written.preferred.into_iter())
@@ -492,11 +473,7 @@ fn affinity_term(written: WrittenTerm, metadata: &Meta) -> AffinityTerm {
     let own_value = |operator, keys: Vec<Name>| {
         keys.into_iter().filter_map(move |key| {
             let value = metadata.labels.get(&key)?.clone();
-            Some(Requirement {
-                key,
-                operator,
-                values: vec![value],
-            })
+            Some(Requirement { key, operator, values: vec![value] })
         })
     };
     AffinityTerm {
@@ -522,9 +499,7 @@ fn demand(spec: &mut WrittenSpec, status: &mut WrittenStatus) -> PodDemand {
         sidecar: c.is_sidecar(),
     };
     PodDemand {
-        containers: (spec.containers.iter_mut())
-            .map(|c| container(c, true))
-            .collect(),
+        containers: (spec.containers.iter_mut()).map(|c| container(c, true)).collect(),
         init_containers: (spec.init_containers.iter_mut())
             .map(|c| {
                 let sidecar = c.is_sidecar();

@@ -62,7 +62,11 @@ pub struct PodGroups {
     terms: TermIndex,
     specs: HashSet<Arc<PodSpec>>,
     addresses: HashSet<usize>,
+    /// So many specs are worth looking for some that nobody uses any more.
+    sweep_at: usize,
 }
+
+const MIN_SWEEP: usize = 1024;
 
 /// Terms by a label that a pod must have for the term to select it.
 #[derive(Clone, Debug, Default)]
@@ -125,8 +129,9 @@ impl PodGroups {
         if let Some(shared) = self.specs.get(spec) {
             return shared.clone();
         }
-        if self.specs.len() >= 1024 && self.specs.len() >= 2 * (self.slots.len() - self.free.len()) {
+        if self.specs.len() >= self.sweep_at.max(MIN_SWEEP) {
             self.drop_unused_specs();
+            self.sweep_at = 2 * self.specs.len();
         }
         self.specs.insert(spec.clone());
         self.addresses.insert(address(spec));
@@ -254,7 +259,8 @@ fn terms(spec: &PodSpec) -> impl Iterator<Item = (TermList, u32, &Selector)> {
     let (near, far) = (&spec.pod_affinity, &spec.pod_anti_affinity);
     let near_required = near.required.iter().map(|t| (TermList::RequiredNear, &t.selector)).enumerate();
     let far_required = far.required.iter().map(|t| (TermList::RequiredFar, &t.selector)).enumerate();
-    let near_preferred = near.preferred.iter().map(|w| (TermList::PreferredNear, &w.term.selector)).enumerate();
+    let near_preferred =
+        near.preferred.iter().map(|w| (TermList::PreferredNear, &w.term.selector)).enumerate();
     let far_preferred = far.preferred.iter().map(|w| (TermList::PreferredFar, &w.term.selector)).enumerate();
     (near_required.chain(far_required).chain(near_preferred).chain(far_preferred))
         .map(|(i, (list, selector))| (list, i as u32, selector))

@@ -32,16 +32,12 @@ impl Quantity {
 
     /// A whole number.
     pub const fn from_value(value: i64) -> Self {
-        Self {
-            nanos: value as i128 * NANOS_PER_UNIT,
-        }
+        Self { nanos: value as i128 * NANOS_PER_UNIT }
     }
 
     /// A number of thousandths.
     pub const fn from_milli(milli: i64) -> Self {
-        Self {
-            nanos: milli as i128 * NANOS_PER_MILLI,
-        }
+        Self { nanos: milli as i128 * NANOS_PER_MILLI }
     }
 
     /// The amount, rounded away from zero to a whole number.
@@ -71,9 +67,7 @@ impl Quantity {
     /// The sum, or the largest amount there is.
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
-        Self {
-            nanos: self.nanos.saturating_add(other.nanos),
-        }
+        Self { nanos: self.nanos.saturating_add(other.nanos) }
     }
 }
 
@@ -91,13 +85,7 @@ impl FromStr for Quantity {
             }
             Some(scale) => {
                 let magnitude = scale.nanos(parts.whole, parts.fraction);
-                Ok(Self {
-                    nanos: if parts.negative {
-                        -magnitude
-                    } else {
-                        magnitude
-                    },
-                })
+                Ok(Self { nanos: if parts.negative { -magnitude } else { magnitude } })
             }
         }
     }
@@ -116,12 +104,7 @@ impl<'t> Parts<'t> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let (whole, rest) = split_digits(unsigned);
         let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), split_digits);
-        Self {
-            negative: text.starts_with('-'),
-            whole,
-            fraction,
-            suffix,
-        }
+        Self { negative: text.starts_with('-'), whole, fraction, suffix }
     }
 
     fn has_no_digits(&self) -> bool {
@@ -130,19 +113,12 @@ impl<'t> Parts<'t> {
 
     /// What is wrong when the suffix is.
     fn flaw(&self) -> Flaw {
-        if self.has_no_digits() {
-            Flaw::NoNumber
-        } else {
-            Flaw::UnknownSuffix
-        }
+        if self.has_no_digits() { Flaw::NoNumber } else { Flaw::UnknownSuffix }
     }
 }
 
 fn split_digits(text: &str) -> (&str, &str) {
-    text.split_at(
-        text.find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len()),
-    )
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
 /// What a suffix multiplies by.
@@ -187,31 +163,23 @@ impl Scale {
 
 /// Moves the point by the exponent and nine more digits, and rounds up what is still behind it.
 fn decimal_nanos(whole: &str, fraction: &str, exponent: i64) -> i128 {
-    let shift = exponent
-        .saturating_add(9)
-        .saturating_sub_unsigned(fraction.len() as u64);
+    let shift = exponent.saturating_add(9).saturating_sub_unsigned(fraction.len() as u64);
     let digits = || whole.bytes().chain(fraction.bytes());
     let behind = usize::try_from(shift.min(0).unsigned_abs()).unwrap_or(usize::MAX);
     let kept = (whole.len() + fraction.len()).saturating_sub(behind);
     let rest = i128::from(digits().skip(kept).any(|digit| digit != b'0'));
     let zeros = u32::try_from(shift.max(0)).unwrap_or(u32::MAX);
-    integer(digits().take(kept))
-        .saturating_mul(10_i128.saturating_pow(zeros))
-        .saturating_add(rest)
+    integer(digits().take(kept)).saturating_mul(10_i128.saturating_pow(zeros)).saturating_add(rest)
 }
 
 fn binary_nanos(whole: &str, fraction: &str, bits: u32) -> i128 {
     const MOST_NANOS: i128 = i64::MAX as i128 * NANOS_PER_UNIT;
     let nanos_per_unit = NANOS_PER_UNIT << bits;
     // Long division from the last digit on: no fraction is too long to be exact.
-    let (below_whole, remainder) =
-        fraction
-            .bytes()
-            .rev()
-            .fold((0, false), |(nanos, remainder), digit| {
-                let tenfold = i128::from(digit - b'0') * nanos_per_unit + nanos;
-                (tenfold / 10, remainder || tenfold % 10 != 0)
-            });
+    let (below_whole, remainder) = fraction.bytes().rev().fold((0, false), |(nanos, remainder), digit| {
+        let tenfold = i128::from(digit - b'0') * nanos_per_unit + nanos;
+        (tenfold / 10, remainder || tenfold % 10 != 0)
+    });
     integer(whole.bytes())
         .saturating_mul(nanos_per_unit)
         .saturating_add(below_whole + i128::from(remainder))
@@ -219,10 +187,7 @@ fn binary_nanos(whole: &str, fraction: &str, bits: u32) -> i128 {
 }
 
 fn integer(digits: impl Iterator<Item = u8>) -> i128 {
-    digits.fold(0, |sum: i128, digit| {
-        sum.saturating_mul(10)
-            .saturating_add(i128::from(digit - b'0'))
-    })
+    digits.fold(0, |sum: i128, digit| sum.saturating_mul(10).saturating_add(i128::from(digit - b'0')))
 }
 
 /// The shortest form with a decimal suffix: `1500m`, `2k`.
@@ -273,9 +238,7 @@ impl Visitor<'_> for QuantityVisitor {
     }
 
     fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Quantity, E> {
-        Ok(Quantity {
-            nanos: i128::from(value) * NANOS_PER_UNIT,
-        })
+        Ok(Quantity { nanos: i128::from(value) * NANOS_PER_UNIT })
     }
 
     /// By way of the shortest decimal text, which is what was written: `0.1` stays a tenth.
@@ -304,26 +267,20 @@ enum Flaw {
 
 impl QuantityError {
     fn new(text: &str, flaw: Flaw) -> Self {
-        Self {
-            text: text.to_owned(),
-            flaw,
-        }
+        Self { text: text.to_owned(), flaw }
     }
 
     /// How to write it instead.
     pub fn hint(&self) -> String {
         self.respelled().unwrap_or_else(|| {
-            "write a number and maybe one of n u m k M G T P E Ki Mi Gi Ti Pi Ei, such as 500m or 2Gi".to_owned()
+            "write a number and maybe one of n u m k M G T P E Ki Mi Gi Ti Pi Ei, such as 500m or 2Gi"
+                .to_owned()
         })
     }
 
     /// The same amount in a spelling that Kubernetes takes, if it is plain what was meant.
     fn respelled(&self) -> Option<String> {
-        let compact: String = self
-            .text
-            .chars()
-            .filter(|c| !c.is_whitespace() && *c != '_')
-            .collect();
+        let compact: String = self.text.chars().filter(|c| !c.is_whitespace() && *c != '_').collect();
         if compact.is_empty() {
             return None;
         }
@@ -344,10 +301,7 @@ impl QuantityError {
             "ei" | "eb" | "eib" => "E",
             _ => return None,
         };
-        Some(format!(
-            "did you mean {number}{letter} or {number}{}i?",
-            letter.to_ascii_uppercase()
-        ))
+        Some(format!("did you mean {number}{letter} or {number}{}i?", letter.to_ascii_uppercase()))
     }
 }
 

@@ -88,9 +88,7 @@ impl Resources {
     }
 
     fn scalar(&self, resource: &str) -> i64 {
-        self.scalars
-            .binary_search_by(|(name, _)| (**name).cmp(resource))
-            .map_or(0, |i| self.scalars[i].1)
+        self.scalars.binary_search_by(|(name, _)| (**name).cmp(resource)).map_or(0, |i| self.scalars[i].1)
     }
 
     /// Adds amounts.
@@ -197,34 +195,16 @@ pub struct Requests {
 impl PodDemand {
     /// All the sums.
     pub fn requests(&self) -> Requests {
-        let held_rules = Rules {
-            status: true,
-            pod_level: true,
-            ..Rules::default()
-        };
+        let held_rules = Rules { status: true, pod_level: true, ..Rules::default() };
         let held = self.sum(held_rules);
         let pod_level_set = self.pod_level.keys().any(|name| is_pod_level(name));
         let missing = |resource| !(pod_level_set && held.contains_key(resource));
-        let held_or_default = self.sum(Rules {
-            defaults: Defaults {
-                cpu: missing(CPU),
-                memory: missing(MEMORY),
-            },
-            ..held_rules
-        });
-        let with_defaults = Rules {
-            defaults: Defaults {
-                cpu: true,
-                memory: true,
-            },
-            ..Rules::default()
-        };
+        let held_or_default = self
+            .sum(Rules { defaults: Defaults { cpu: missing(CPU), memory: missing(MEMORY) }, ..held_rules });
+        let with_defaults = Rules { defaults: Defaults { cpu: true, memory: true }, ..Rules::default() };
         let held_or_default = demanded(&held_or_default);
         Requests {
-            fit: demanded(&self.sum(Rules {
-                pod_level: true,
-                ..Rules::default()
-            })),
+            fit: demanded(&self.sum(Rules { pod_level: true, ..Rules::default() })),
             held: demanded(&held),
             held_or_default_milli_cpu: held_or_default.milli_cpu,
             held_or_default_memory: held_or_default.memory,
@@ -280,11 +260,7 @@ impl PodDemand {
     }
 
     fn effective(&self, asked: &ResourceList, status: &ResizeStatus) -> ResourceList {
-        let mut most = if self.resize_infeasible {
-            ResourceList::new()
-        } else {
-            asked.clone()
-        };
+        let mut most = if self.resize_infeasible { ResourceList::new() } else { asked.clone() };
         raise(&mut most, &status.actuated);
         raise(&mut most, &status.allocated);
         most
@@ -318,8 +294,6 @@ fn add(list: &mut ResourceList, more: &ResourceList) {
 
 fn raise(list: &mut ResourceList, other: &ResourceList) {
     for (name, quantity) in other {
-        list.entry(name.clone())
-            .and_modify(|most| *most = (*most).max(*quantity))
-            .or_insert(*quantity);
+        list.entry(name.clone()).and_modify(|most| *most = (*most).max(*quantity)).or_insert(*quantity);
     }
 }

@@ -39,11 +39,7 @@ pub struct Requirement {
 impl Requirement {
     /// `key` is one of `values`.
     pub fn is_in(key: impl Into<Name>, values: impl IntoIterator<Item = impl Into<Name>>) -> Self {
-        Self {
-            key: key.into(),
-            operator: Operator::In,
-            values: values.into_iter().map(Into::into).collect(),
-        }
+        Self { key: key.into(), operator: Operator::In, values: values.into_iter().map(Into::into).collect() }
     }
 
     /// Whether labels meet the condition.
@@ -149,12 +145,7 @@ pub enum Selector {
 impl Selector {
     /// Labels equal to these.
     pub fn equal_to(labels: &Labels) -> Self {
-        Self::All(
-            labels
-                .iter()
-                .map(|(k, v)| Requirement::is_in(k.clone(), [v.clone()]))
-                .collect(),
-        )
+        Self::All(labels.iter().map(|(k, v)| Requirement::is_in(k.clone(), [v.clone()])).collect())
     }
 
     /// Whether the selector selects an object with these labels.
@@ -248,11 +239,8 @@ pub struct NodeSelector {
 impl NodeSelector {
     /// Whether a node with this name and these labels is selected.
     pub fn matches(&self, name: &str, labels: &Labels) -> bool {
-        self.node_selector_terms
-            .iter()
-            .any(|term| term.matches(name, labels))
+        self.node_selector_terms.iter().any(|term| term.matches(name, labels))
     }
-
 }
 
 /// A term of a node selector: all its requirements must hold. An empty term matches no node, and neither does an
@@ -290,11 +278,7 @@ impl NodeSelectorTerm {
         let defect = (match_expressions.iter().enumerate().find_map(in_labels))
             .or_else(|| match_fields.iter().enumerate().find_map(in_fields))
             .map(Box::new);
-        Self {
-            match_expressions,
-            match_fields,
-            defect,
-        }
+        Self { match_expressions, match_fields, defect }
     }
 
     /// Whether the term asks for nothing; such a term matches no node.

@@ -265,26 +265,19 @@ impl From<WrittenVolume> for Volume {
     fn from(mut written: WrittenVolume) -> Self {
         let disk = written.take_disk();
         let source = if let Some(claim) = written.persistent_volume_claim {
-            VolumeSource::Claim {
-                name: claim.claim_name,
-            }
+            VolumeSource::Claim { name: claim.claim_name }
         } else if written.ephemeral.is_some() {
             VolumeSource::Ephemeral
         } else if let Some(csi) = written.csi {
             VolumeSource::Csi { driver: csi.driver }
         } else if let Some(image) = written.image {
-            VolumeSource::Image {
-                reference: image.reference.unwrap_or_default(),
-            }
+            VolumeSource::Image { reference: image.reference.unwrap_or_default() }
         } else if let Some(disk) = disk {
             VolumeSource::Disk(disk)
         } else {
             VolumeSource::Other
         };
-        Self {
-            name: written.name,
-            source,
-        }
+        Self { name: written.name, source }
     }
 }
 
@@ -410,18 +403,13 @@ struct WrittenVolumeNodeAffinity {
 
 impl From<WrittenPersistentVolume> for PersistentVolume {
     fn from(written: WrittenPersistentVolume) -> Self {
-        let WrittenPersistentVolume {
-            metadata,
-            mut spec,
-            status,
-        } = written;
+        let WrittenPersistentVolume { metadata, mut spec, status } = written;
         let disk = spec.take_disk();
         Self {
             terminating: metadata.deletion_timestamp.is_some(),
             name: metadata.name,
             labels: metadata.labels,
-            storage_class: class_name(spec.storage_class_name, &metadata.annotations)
-                .unwrap_or_default(),
+            storage_class: class_name(spec.storage_class_name, &metadata.annotations).unwrap_or_default(),
             annotations: metadata.annotations,
             capacity: spec.capacity.get("storage").copied().unwrap_or_default(),
             access_modes: spec.access_modes,
@@ -438,10 +426,7 @@ impl From<WrittenPersistentVolume> for PersistentVolume {
 
 /// The annotation that named the class before there was a field for it; it still wins.
 fn class_name(field: Option<Name>, annotations: &Labels) -> Option<Name> {
-    annotations
-        .get("volume.beta.kubernetes.io/storage-class")
-        .cloned()
-        .or(field)
+    annotations.get("volume.beta.kubernetes.io/storage-class").cloned().or(field)
 }
 
 /// A claim to a persistent volume.
@@ -514,11 +499,7 @@ struct WrittenClaimSpec {
 
 impl From<WrittenClaim> for PersistentVolumeClaim {
     fn from(written: WrittenClaim) -> Self {
-        let WrittenClaim {
-            metadata,
-            spec,
-            status,
-        } = written;
+        let WrittenClaim { metadata, spec, status } = written;
         let controller_uid = metadata.controller().map(|owner| owner.uid.clone());
         Self {
             namespace: metadata.namespace_or_default(),
@@ -651,10 +632,7 @@ impl<'de> Deserialize<'de> for CsiNode {
             count: Option<i32>,
         }
         let written = Written::deserialize(deserializer)?;
-        let migrated = written
-            .metadata
-            .annotations
-            .get("storage.alpha.kubernetes.io/migrated-plugins");
+        let migrated = written.metadata.annotations.get("storage.alpha.kubernetes.io/migrated-plugins");
         Ok(Self {
             migrated_plugins: (migrated.filter(|list| !list.is_empty()))
                 .map_or_else(Vec::new, |list| list.split(',').map(Name::from).collect()),
@@ -693,10 +671,7 @@ impl<'de> Deserialize<'de> for CsiDriver {
             storage_capacity: bool,
         }
         let written = Written::deserialize(deserializer)?;
-        Ok(Self {
-            name: written.metadata.name,
-            storage_capacity: written.spec.storage_capacity,
-        })
+        Ok(Self { name: written.metadata.name, storage_capacity: written.spec.storage_capacity })
     }
 }
 

@@ -85,9 +85,7 @@ pub fn tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
 
 /// The first taint that keeps a pod with these tolerations off a node.
 pub fn find_untolerated<'t>(taints: &'t [Taint], tolerations: &[Toleration]) -> Option<&'t Taint> {
-    taints
-        .iter()
-        .find(|taint| taint.effect.repels() && !tolerated(taint, tolerations))
+    taints.iter().find(|taint| taint.effect.repels() && !tolerated(taint, tolerations))
 }
 
 /// Kubernetes writes "not given" also as the empty string.

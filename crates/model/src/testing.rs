@@ -143,10 +143,7 @@ impl Builder {
     /// A volume from a claim.
     #[must_use]
     pub fn claim(self, claim: &str) -> Self {
-        self.set(
-            "/spec/volumes/-",
-            json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}}),
-        )
+        self.set("/spec/volumes/-", json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}}))
     }
 
     // Nodes.
@@ -160,19 +157,13 @@ impl Builder {
     /// Has a taint.
     #[must_use]
     pub fn taint(self, key: &str, value: &str, effect: &str) -> Self {
-        self.set(
-            "/spec/taints/-",
-            json!({"key": key, "value": value, "effect": effect}),
-        )
+        self.set("/spec/taints/-", json!({"key": key, "value": value, "effect": effect}))
     }
 
     /// Has an image of this size.
     #[must_use]
     pub fn has_image(self, name: &str, size_bytes: i64) -> Self {
-        self.set(
-            "/status/images/-",
-            json!({"names": [name], "sizeBytes": size_bytes}),
-        )
+        self.set("/status/images/-", json!({"names": [name], "sizeBytes": size_bytes}))
     }
 
     /// The object itself.
@@ -209,9 +200,8 @@ impl Builder {
 }
 
 fn container(requests: &[(&str, &str)]) -> Value {
-    let requests: Map<String, Value> = (requests.iter())
-        .map(|(name, amount)| ((*name).to_owned(), (*amount).into()))
-        .collect();
+    let requests: Map<String, Value> =
+        (requests.iter()).map(|(name, amount)| ((*name).to_owned(), (*amount).into())).collect();
     json!({"name": "c", "image": "image", "resources": {"requests": requests}})
 }
 

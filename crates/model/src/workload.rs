@@ -21,10 +21,7 @@ impl<'de> Deserialize<'de> for Namespace {
             metadata: Meta,
         }
         let Written { metadata } = Written::deserialize(deserializer)?;
-        Ok(Self {
-            name: metadata.name,
-            labels: metadata.labels,
-        })
+        Ok(Self { name: metadata.name, labels: metadata.labels })
     }
 }
 
@@ -59,11 +56,7 @@ impl Workload {
     }
 
     fn new(metadata: Meta, selector: Selector) -> Self {
-        Self {
-            namespace: metadata.namespace_or_default(),
-            name: metadata.name,
-            selector,
-        }
+        Self { namespace: metadata.namespace_or_default(), name: metadata.name, selector }
     }
 }
 
@@ -148,9 +141,7 @@ impl<'de> Deserialize<'de> for PodDisruptionBudget {
             name: written.metadata.name,
             selector: written.spec.selector.unwrap_or_default(),
             disruptions_allowed: written.status.disruptions_allowed,
-            disrupted_pods: (written.status.disrupted_pods.iter())
-                .map(|(name, _)| name.clone())
-                .collect(),
+            disrupted_pods: (written.status.disrupted_pods.iter()).map(|(name, _)| name.clone()).collect(),
         })
     }
 }

@@ -66,6 +66,26 @@ impl ScorePart for Fixed {
     }
 }
 
+/// The same score for every node.
+pub(crate) struct Constant {
+    pub(crate) score: f64,
+    pub(crate) normalization: Normalization,
+}
+
+impl ScorePart for Constant {
+    fn fill(&mut self, _: &Cluster, _: &[f64], column: &mut [f64]) {
+        column.fill(self.score);
+    }
+
+    fn score(&self, _: &Cluster, _: NodeId) -> f64 {
+        self.score
+    }
+
+    fn normalization(&self) -> Normalization {
+        self.normalization
+    }
+}
+
 /// A score that a plugin gives node by node, from what the node is and holds.
 pub(crate) struct NodeByNode<P> {
     pub(crate) plugin: Arc<P>,

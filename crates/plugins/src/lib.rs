@@ -50,7 +50,9 @@ pub fn registry() -> Registry {
             .post_filter()
             .score()
             .reserve()
-            .pre_bind().fast_filter().fast_score(),
+            .pre_bind()
+            .fast_filter()
+            .fast_score(),
     );
     all.add(define(image_locality::NAME, image_locality::ImageLocality::new).score().fast_score());
     all.add(
@@ -61,7 +63,9 @@ pub fn registry() -> Registry {
             .pre_score()
             .score()
             .normalize()
-            .requeue().fast_filter().fast_score(),
+            .requeue()
+            .fast_filter()
+            .fast_score(),
     );
     all.add(
         define(node_affinity::NAME, node_affinity::NodeAffinity::new)
@@ -71,23 +75,20 @@ pub fn registry() -> Registry {
             .pre_score()
             .score()
             .normalize()
-            .requeue().fast_filter().fast_score(),
+            .requeue()
+            .fast_filter()
+            .fast_score(),
     );
     all.add(
-        define(node_declared_features::NAME, |_| {
-            Ok(node_declared_features::NodeDeclaredFeatures)
-        })
-        .pre_filter()
-        .filter()
-        .requeue()
-        .fast_filter(),
+        define(node_declared_features::NAME, |_| Ok(node_declared_features::NodeDeclaredFeatures))
+            .pre_filter()
+            .filter()
+            .requeue()
+            .fast_filter(),
     );
     all.add(define(node_name::NAME, |_| Ok(node_name::NodeName)).filter().requeue().fast_filter());
     all.add(
-        define(node_ports::NAME, |_| Ok(node_ports::NodePorts))
-            .pre_filter()
-            .filter()
-            .requeue().fast_filter(),
+        define(node_ports::NAME, |_| Ok(node_ports::NodePorts)).pre_filter().filter().requeue().fast_filter(),
     );
     all.add(
         define(
@@ -95,7 +96,7 @@ pub fn registry() -> Registry {
             node_resources_balanced_allocation::NodeResourcesBalancedAllocation::new,
         )
         .default_args(r#"{"resources":[{"name":"cpu","weight":1},{"name":"memory","weight":1}]}"#)
-            .pre_score()
+        .pre_score()
         .score()
         .fast_score(),
     );
@@ -111,17 +112,15 @@ pub fn registry() -> Registry {
     all.add(define(fit::LEAST_ALLOCATED, fit::SingleStrategy::least_allocated).score().fast_score());
     all.add(define(fit::MOST_ALLOCATED, fit::SingleStrategy::most_allocated).score().fast_score());
     all.add(
-        define(
-            fit::REQUESTED_TO_CAPACITY_RATIO,
-            fit::SingleStrategy::requested_to_capacity_ratio,
-        )
-        .score()
-        .fast_score(),
+        define(fit::REQUESTED_TO_CAPACITY_RATIO, fit::SingleStrategy::requested_to_capacity_ratio)
+            .score()
+            .fast_score(),
     );
     all.add(
         define(node_unschedulable::NAME, |_| Ok(node_unschedulable::NodeUnschedulable))
             .filter()
-            .requeue().fast_filter(),
+            .requeue()
+            .fast_filter(),
     );
     all.add(
         define(pod_topology_spread::NAME, pod_topology_spread::PodTopologySpread::new)
@@ -131,13 +130,16 @@ pub fn registry() -> Registry {
             .pre_score()
             .score()
             .normalize()
-            .requeue().fast_filter().fast_score(),
+            .requeue()
+            .fast_filter()
+            .fast_score(),
     );
     all.add(
         define(node_volume_limits::NAME, |_| Ok(node_volume_limits::NodeVolumeLimits))
             .pre_filter()
             .filter()
-            .requeue().fast_filter(),
+            .requeue()
+            .fast_filter(),
     );
     all.add(
         define(volume_binding::NAME, volume_binding::VolumeBinding::new)
@@ -148,25 +150,27 @@ pub fn registry() -> Registry {
             .score()
             .reserve()
             .pre_bind()
-            .requeue().fast_filter().fast_score(),
+            .requeue()
+            .fast_filter()
+            .fast_score(),
     );
     all.add(
         define(volume_restrictions::NAME, |_| Ok(volume_restrictions::VolumeRestrictions))
             .pre_filter()
             .filter()
-            .requeue().fast_filter(),
+            .requeue()
+            .fast_filter(),
     );
     all.add(
         define(volume_zone::NAME, |_| Ok(volume_zone::VolumeZone))
             .pre_filter()
             .filter()
-            .requeue().fast_filter(),
+            .requeue()
+            .fast_filter(),
     );
     all.add(define(priority_sort::NAME, |_| Ok(priority_sort::PrioritySort)).queue_sort());
     all.add(
-        define(scheduling_gates::NAME, |_| Ok(scheduling_gates::SchedulingGates))
-            .pre_enqueue()
-            .requeue(),
+        define(scheduling_gates::NAME, |_| Ok(scheduling_gates::SchedulingGates)).pre_enqueue().requeue(),
     );
     all.add(
         define(taint_toleration::NAME, |_| Ok(taint_toleration::TaintToleration))
@@ -174,7 +178,9 @@ pub fn registry() -> Registry {
             .pre_score()
             .score()
             .normalize()
-            .requeue().fast_filter().fast_score(),
+            .requeue()
+            .fast_filter()
+            .fast_score(),
     );
     all
 }

@@ -17,18 +17,11 @@ pub(crate) struct ResourceWeight {
 /// cpu and memory, if none are given; a weight of 1, where none is given.
 pub(crate) fn with_defaults(given: Vec<ResourceWeight>) -> Vec<ResourceWeight> {
     if given.is_empty() {
-        let default = |name: &str| ResourceWeight {
-            name: name.into(),
-            weight: 1,
-        };
+        let default = |name: &str| ResourceWeight { name: name.into(), weight: 1 };
         return vec![default(resources::CPU), default(resources::MEMORY)];
     }
     let weigh = |resource: ResourceWeight| ResourceWeight {
-        weight: if resource.weight == 0 {
-            1
-        } else {
-            resource.weight
-        },
+        weight: if resource.weight == 0 { 1 } else { resource.weight },
         ..resource
     };
     given.into_iter().map(weigh).collect()

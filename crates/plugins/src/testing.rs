@@ -17,12 +17,7 @@ pub(crate) fn score<P: PreScore + Score + NormalizeScore>(
         PreScoreOutcome::Skip => return Ok((vec![], vec![])),
         PreScoreOutcome::Go(prepared) => prepared,
     };
-    let input = ScoreInput {
-        prepared: &prepared,
-        cluster,
-        pod,
-        nodes: &nodes,
-    };
+    let input = ScoreInput { prepared: &prepared, cluster, pod, nodes: &nodes };
     let mut raw = vec![0; nodes.len()];
     plugin.score(input, &mut raw)?;
     let mut normalized = raw.clone();
@@ -38,12 +33,7 @@ pub(crate) fn plain_score<P: PreScore + Score>(plugin: &P, cluster: &Cluster, po
         PreScoreOutcome::Go(prepared) => prepared,
     };
     let mut column = vec![0; nodes.len()];
-    let input = ScoreInput {
-        prepared: &prepared,
-        cluster,
-        pod,
-        nodes: &nodes,
-    };
+    let input = ScoreInput { prepared: &prepared, cluster, pod, nodes: &nodes };
     plugin.score(input, &mut column).unwrap();
     column
 }
@@ -62,9 +52,7 @@ pub(crate) fn filter<P: PreFilter + Filter>(plugin: &P, cluster: &Cluster, pod: 
         Ok(PreFilterOutcome::Go { prepared, .. }) => prepared,
         Err(status) => return vec![status.message(); cluster.node_count()],
     };
-    (by_name(cluster).into_iter())
-        .map(|node| verdict(plugin, &prepared, cluster, pod, node))
-        .collect()
+    (by_name(cluster).into_iter()).map(|node| verdict(plugin, &prepared, cluster, pod, node)).collect()
 }
 
 /// `ok`, or the message of the refusal.

@@ -64,16 +64,15 @@ impl Workload {
 
     fn decorate(self, spec: &mut Value, app: &str) {
         let selector = json!({"matchLabels": {"app": app}});
-        let term = |key: &str, weight: i32| {
-            json!([{"weight": weight, "podAffinityTerm": {"labelSelector": selector, "topologyKey": key}}])
-        };
+        let term = |key: &str, weight: i32| json!([{"weight": weight, "podAffinityTerm": {"labelSelector": selector, "topologyKey": key}}]);
         const HOST: &str = "kubernetes.io/hostname";
         const ZONE: &str = "topology.kubernetes.io/zone";
         const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
         match self {
             Self::Basic | Self::Unique => {}
             Self::NodeAffinity => {
-                let disk = json!({"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]});
+                let disk =
+                    json!({"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]});
                 spec["affinity"] = json!({"nodeAffinity": {PREFERRED: [{"weight": 10, "preference": disk}]}});
             }
             Self::Spread => {

@@ -89,10 +89,7 @@ impl Scenario {
         for object in &self.objects {
             cluster.put(object.clone());
         }
-        let overrides = Overrides {
-            all_nodes: true,
-            ..Overrides::default()
-        };
+        let overrides = Overrides { all_nodes: true, ..Overrides::default() };
         let mut engine = setup::engine(cluster, &self.configuration, registry, overrides)?;
         let mut differences = Vec::new();
         for (pod, expected) in self.queue.iter().zip(&self.expect) {
@@ -114,7 +111,11 @@ fn decide(engine: &mut Engine, pod: &Pod) -> Report {
     })
 }
 
-fn configuration(source: &Source, root: &Value, registry: &Registry) -> Result<config::Configuration, Problems> {
+fn configuration(
+    source: &Source,
+    root: &Value,
+    registry: &Registry,
+) -> Result<config::Configuration, Problems> {
     match root.get("config").filter(|value| !value.is_null()) {
         None => config::default_configuration(registry),
         Some(value) => {
@@ -148,7 +149,13 @@ impl<'a> Comparison<'a> {
         Self { pod, differences }
     }
 
-    pub(crate) fn equal<T: PartialEq + Serialize>(&mut self, node: Option<&str>, what: &str, expected: &T, got: &T) {
+    pub(crate) fn equal<T: PartialEq + Serialize>(
+        &mut self,
+        node: Option<&str>,
+        what: &str,
+        expected: &T,
+        got: &T,
+    ) {
         if expected != got {
             self.differences.push(Difference {
                 pod: self.pod.to_owned(),

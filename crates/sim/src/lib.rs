@@ -3,8 +3,8 @@
 //!
 //! Texts come in, results go out: files are the caller's.
 
-pub mod configurations;
 pub mod bench;
+pub mod configurations;
 pub mod conformance;
 pub mod report;
 pub mod sampling;

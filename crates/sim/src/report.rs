@@ -90,9 +90,8 @@ const RULED_OUT: &str = "PreFilterResult";
 
 impl Refusal {
     fn new(rejection: &Rejection) -> Self {
-        let mut reasons: Vec<String> = (rejection.status.reasons.iter())
-            .map(|reason| reason.clone().into_owned())
-            .collect();
+        let mut reasons: Vec<String> =
+            (rejection.status.reasons.iter()).map(|reason| reason.clone().into_owned()).collect();
         reasons.sort();
         Self {
             plugin: rejection.plugin.to_string(),
@@ -103,11 +102,7 @@ impl Refusal {
 
     /// A node that a PreFilter step left out of the list.
     fn ruled_out() -> Self {
-        Self {
-            plugin: RULED_OUT.to_owned(),
-            code: "UnschedulableAndUnresolvable".to_owned(),
-            reasons: None,
-        }
+        Self { plugin: RULED_OUT.to_owned(), code: "UnschedulableAndUnresolvable".to_owned(), reasons: None }
     }
 
     /// Whether a PreFilter step left the node out of the list.
@@ -141,10 +136,7 @@ impl Report {
             feasible: order.iter().map(|i| decision.feasible[*i].to_string()).collect(),
             plugins: (decision.scores.columns.iter())
                 .map(|column| {
-                    let scores = PluginScores {
-                        weight: column.weight,
-                        scores: arrange(&column.normalized),
-                    };
+                    let scores = PluginScores { weight: column.weight, scores: arrange(&column.normalized) };
                     (column.plugin.to_string(), scores)
                 })
                 .collect(),
@@ -165,9 +157,8 @@ impl Report {
 fn preemption(decision: &Decision) -> Option<PreemptionReport> {
     Some(match decision.preemption.as_ref()? {
         Ok(nomination) => {
-            let mut victims: Vec<String> = (nomination.victims.iter())
-                .map(|pod| pod.key().to_string())
-                .collect();
+            let mut victims: Vec<String> =
+                (nomination.victims.iter()).map(|pod| pod.key().to_string()).collect();
             victims.sort();
             PreemptionReport {
                 nominated_node: nomination.node.to_string(),
@@ -175,10 +166,7 @@ fn preemption(decision: &Decision) -> Option<PreemptionReport> {
                 message: None,
             }
         }
-        Err(status) => PreemptionReport {
-            message: Some(status.message()),
-            ..PreemptionReport::default()
-        },
+        Err(status) => PreemptionReport { message: Some(status.message()), ..PreemptionReport::default() },
     })
 }
 

@@ -28,9 +28,7 @@ impl Input {
                 other => input.cluster.put(other),
             }
         }
-        input
-            .pending
-            .sort_by_key(|pod| (pod.created.is_none(), pod.created));
+        input.pending.sort_by_key(|pod| (pod.created.is_none(), pod.created));
         input
     }
 }
@@ -73,12 +71,8 @@ pub struct Schedule<'e> {
 impl<'e> Schedule<'e> {
     /// Queues pods. Those that ask for other schedulers are left alone.
     pub fn new(engine: &'e mut Engine, pods: impl IntoIterator<Item = Arc<Pod>>) -> Self {
-        let mut schedule = Self {
-            engine,
-            queue: Queue::default(),
-            held: VecDeque::new(),
-            other_schedulers: 0,
-        };
+        let mut schedule =
+            Self { engine, queue: Queue::default(), held: VecDeque::new(), other_schedulers: 0 };
         for pod in pods {
             schedule.enqueue(pod);
         }
@@ -140,10 +134,7 @@ pub fn run(
     mut show: impl FnMut(&Arc<Pod>, &Decision),
 ) -> Summary {
     let mut schedule = Schedule::new(engine, pods);
-    let mut summary = Summary {
-        other_schedulers: schedule.other_schedulers(),
-        ..Summary::default()
-    };
+    let mut summary = Summary { other_schedulers: schedule.other_schedulers(), ..Summary::default() };
     while let Some((pod, decision)) = schedule.decide_next() {
         schedule.place(&pod, &decision);
         summary.count(&decision.outcome);

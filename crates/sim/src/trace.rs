@@ -61,11 +61,7 @@ impl Trace {
                 Err(more) => problems.extend(more),
             }
         }
-        if problems.has_errors() {
-            Err(problems)
-        } else {
-            Ok(Self { events })
-        }
+        if problems.has_errors() { Err(problems) } else { Ok(Self { events }) }
     }
 
     /// How many pods came.
@@ -78,7 +74,8 @@ impl Trace {
 /// `None` for an object that a scheduler does not read.
 fn event(source: &Source, value: &Value) -> Result<Option<Event>, Problems> {
     let line: Line = manifest::decode(source, value, "", UnknownFields::Ignore)?;
-    let missing = |field: &str| Problem::error(format!("this line needs a field `{field}`")).at(source, value.at);
+    let missing =
+        |field: &str| Problem::error(format!("this line needs a field `{field}`")).at(source, value.at);
     if line.op == Op::Delete {
         let kind = line.kind.ok_or_else(|| missing("kind"))?;
         let key = Key::new(line.namespace, line.name);
@@ -86,15 +83,17 @@ fn event(source: &Source, value: &Value) -> Result<Option<Event>, Problems> {
     }
     let object = value.get("object").ok_or_else(|| missing("object"))?;
     Ok(read_object(source, object, "object")?.map(|object| match object {
-        Object::Pod(pod) if pod.node.is_none() && line.op == Op::Add => {
-            Event::Arrival(Arc::new(pod))
-        }
+        Object::Pod(pod) if pod.node.is_none() && line.op == Op::Add => Event::Arrival(Arc::new(pod)),
         other => Event::Put(Box::new(other)),
     }))
 }
 
 /// Replays a trace. `decided` sees every decision and says where the pod goes; a pod that goes nowhere is dropped.
-pub fn replay(trace: &Trace, engine: &mut Engine, mut decided: impl FnMut(&Pod, Decision) -> Option<supercargo_model::Name>) {
+pub fn replay(
+    trace: &Trace,
+    engine: &mut Engine,
+    mut decided: impl FnMut(&Pod, Decision) -> Option<supercargo_model::Name>,
+) {
     for event in &trace.events {
         match event {
             Event::Put(object) => engine.cluster_mut().put((**object).clone()),
@@ -135,9 +134,7 @@ impl Expectation {
     /// Reads expectations: one JSON object a line.
     pub fn read(source: &Source) -> Result<Vec<Self>, Problems> {
         let lines = manifest::read(source)?;
-        (lines.iter())
-            .map(|line| manifest::decode(source, line, "", UnknownFields::Ignore))
-            .collect()
+        (lines.iter()).map(|line| manifest::decode(source, line, "", UnknownFields::Ignore)).collect()
     }
 
     /// What we make of the pod.
@@ -169,7 +166,12 @@ pub struct Checked {
 
 /// Replays a trace and compares every pod. After each the expected node is taken, so that one difference does not make
 /// others.
-pub fn check(trace: &Trace, expected: &[Expectation], engine: &mut Engine, mut progress: impl FnMut()) -> Checked {
+pub fn check(
+    trace: &Trace,
+    expected: &[Expectation],
+    engine: &mut Engine,
+    mut progress: impl FnMut(),
+) -> Checked {
     let mut checked = Checked::default();
     let mut next = expected.iter();
     replay(trace, engine, |pod, decision| {

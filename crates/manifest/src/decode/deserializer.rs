@@ -1,9 +1,7 @@
 //! serde's view of a located value.
 
 use serde::de::value::StrDeserializer;
-use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess,
-};
+use serde::de::{DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess};
 use serde::de::{VariantAccess, Visitor};
 
 use super::error::{DecodeError, did_you_mean};
@@ -26,36 +24,20 @@ type Decoded<'v, T> = Result<T, DecodeError<'v>>;
 impl<'v> ValueDeserializer<'v, '_> {
     fn mismatch(&self, expected: &str) -> DecodeError<'v> {
         let hint = match &self.value.kind {
-            Kind::Number(text) if expected == "a string" => {
-                Some(format!("put it in quotes: {text:?}"))
-            }
+            Kind::Number(text) if expected == "a string" => Some(format!("put it in quotes: {text:?}")),
             Kind::Bool(_) if expected == "a string" => Some("put it in quotes".to_owned()),
-            Kind::Null if expected == "a string" => {
-                Some(r#"write "" for an empty string"#.to_owned())
-            }
+            Kind::Null if expected == "a string" => Some(r#"write "" for an empty string"#.to_owned()),
             Kind::String(text) if expected == "a boolean" => {
                 unquote_hint(matches!(&**text, "true" | "false"))
             }
-            Kind::String(text) if expected == "an integer" => {
-                unquote_hint(number::integer(text).is_some())
-            }
-            Kind::String(text) if expected == "a number" => {
-                unquote_hint(number::is_yaml_number(text))
-            }
+            Kind::String(text) if expected == "an integer" => unquote_hint(number::integer(text).is_some()),
+            Kind::String(text) if expected == "a number" => unquote_hint(number::is_yaml_number(text)),
             _ => None,
         };
-        DecodeError::new(format!(
-            "expected {expected}, found {}",
-            self.value.kind_name()
-        ))
-        .hint(hint)
+        DecodeError::new(format!("expected {expected}, found {}", self.value.kind_name())).hint(hint)
     }
 
-    fn integer<T: TryFrom<i128>>(
-        &self,
-        least: impl ToString,
-        most: impl ToString,
-    ) -> Decoded<'v, T> {
+    fn integer<T: TryFrom<i128>>(&self, least: impl ToString, most: impl ToString) -> Decoded<'v, T> {
         let Kind::Number(text) = &self.value.kind else {
             return Err(self.mismatch("an integer"));
         };
@@ -66,37 +48,19 @@ impl<'v> ValueDeserializer<'v, '_> {
         match number::integer(text) {
             Some(integer) => T::try_from(integer).map_err(|_| outside()),
             // More digits than any integer of ours has.
-            None if text
-                .trim_start_matches(['-', '+'])
-                .bytes()
-                .all(|b| b.is_ascii_digit()) =>
-            {
-                Err(outside())
-            }
-            None => Err(DecodeError::new(format!(
-                "expected an integer, found the number {text}"
-            ))),
+            None if text.trim_start_matches(['-', '+']).bytes().all(|b| b.is_ascii_digit()) => Err(outside()),
+            None => Err(DecodeError::new(format!("expected an integer, found the number {text}"))),
         }
     }
 
     fn visit_list<V: Visitor<'v>>(self, items: &'v [Value], visitor: V) -> Decoded<'v, V::Value> {
         let Self { path, pass, .. } = self;
-        visitor.visit_seq(ListAccess {
-            items: items.iter().enumerate(),
-            path,
-            pass,
-        })
+        visitor.visit_seq(ListAccess { items: items.iter().enumerate(), path, pass })
     }
 
     fn visit_entries<V: Visitor<'v>>(self, fields: Fields, visitor: V) -> Decoded<'v, V::Value> {
         let Self { value, path, pass } = self;
-        visitor.visit_map(EntryAccess {
-            entries: value.entries().iter(),
-            current: None,
-            fields,
-            path,
-            pass,
-        })
+        visitor.visit_map(EntryAccess { entries: value.entries().iter(), current: None, fields, path, pass })
     }
 }
 
@@ -126,9 +90,7 @@ impl<'v> Deserializer<'v> for ValueDeserializer<'v, '_> {
                 let integer = number::integer(text);
                 if let Some(integer) = integer.and_then(|integer| i64::try_from(integer).ok()) {
                     visitor.visit_i64(integer)
-                } else if let Some(integer) =
-                    integer.and_then(|integer| u64::try_from(integer).ok())
-                {
+                } else if let Some(integer) = integer.and_then(|integer| u64::try_from(integer).ok()) {
                     visitor.visit_u64(integer)
                 } else {
                     self.deserialize_f64(visitor)
@@ -193,19 +155,11 @@ impl<'v> Deserializer<'v> for ValueDeserializer<'v, '_> {
     }
 
     fn deserialize_option<V: Visitor<'v>>(self, visitor: V) -> Decoded<'v, V::Value> {
-        if self.value.is_null() {
-            visitor.visit_none()
-        } else {
-            visitor.visit_some(self)
-        }
+        if self.value.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_unit<V: Visitor<'v>>(self, visitor: V) -> Decoded<'v, V::Value> {
-        if self.value.is_null() {
-            visitor.visit_unit()
-        } else {
-            Err(self.mismatch("null"))
-        }
+        if self.value.is_null() { visitor.visit_unit() } else { Err(self.mismatch("null")) }
     }
 
     fn deserialize_unit_struct<V: Visitor<'v>>(
@@ -277,23 +231,12 @@ impl<'v> Deserializer<'v> for ValueDeserializer<'v, '_> {
     ) -> Decoded<'v, V::Value> {
         let Self { value, path, pass } = self;
         match &value.kind {
-            Kind::String(name) => visitor.visit_enum(Variant {
-                name,
-                content: None,
-                path,
-                pass,
-            }),
+            Kind::String(name) => visitor.visit_enum(Variant { name, content: None, path, pass }),
             Kind::Map(entries) => match entries.as_slice() {
-                [Entry { key, value, .. }] => visitor.visit_enum(Variant {
-                    name: key,
-                    content: Some(value),
-                    path,
-                    pass,
-                }),
-                _ => Err(DecodeError::new(format!(
-                    "expected one of the keys {}",
-                    variants.join(", ")
-                ))),
+                [Entry { key, value, .. }] => {
+                    visitor.visit_enum(Variant { name: key, content: Some(value), path, pass })
+                }
+                _ => Err(DecodeError::new(format!("expected one of the keys {}", variants.join(", ")))),
             },
             _ => Err(self.mismatch(&format!("one of {}", variants.join(", ")))),
         }
@@ -313,22 +256,15 @@ struct ListAccess<'v, 'p> {
 impl<'v> SeqAccess<'v> for ListAccess<'v, '_> {
     type Error = DecodeError<'v>;
 
-    fn next_element_seed<T: DeserializeSeed<'v>>(
-        &mut self,
-        seed: T,
-    ) -> Decoded<'v, Option<T::Value>> {
+    fn next_element_seed<T: DeserializeSeed<'v>>(&mut self, seed: T) -> Decoded<'v, Option<T::Value>> {
         let pass = self.pass;
         let Some((index, value)) = self.items.find(|(_, item)| !pass.leaves_out(item)) else {
             return Ok(None);
         };
         let path = Path::Index(self.path, index);
-        seed.deserialize(ValueDeserializer {
-            value,
-            path: &path,
-            pass,
-        })
-        .map(Some)
-        .map_err(|error| error.locate(value, value.at, &path))
+        seed.deserialize(ValueDeserializer { value, path: &path, pass })
+            .map(Some)
+            .map_err(|error| error.locate(value, value.at, &path))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -390,29 +326,19 @@ impl<'v> MapAccess<'v> for EntryAccess<'v, '_> {
             self.current = Some(entry);
             let key: StrDeserializer<'v, DecodeError<'v>> = (&*entry.key).into_deserializer();
             return seed.deserialize(key).map(Some).map_err(|error| {
-                error.locate(
-                    &entry.value,
-                    entry.key_at,
-                    &Path::Key(self.path, &entry.key),
-                )
+                error.locate(&entry.value, entry.key_at, &Path::Key(self.path, &entry.key))
             });
         }
     }
 
     fn next_value_seed<V: DeserializeSeed<'v>>(&mut self, seed: V) -> Decoded<'v, V::Value> {
         let Some(entry) = self.current.take() else {
-            return Err(DecodeError::new(
-                "the value of an entry was asked for before its key",
-            ));
+            return Err(DecodeError::new("the value of an entry was asked for before its key"));
         };
         let value = &entry.value;
         let path = Path::Key(self.path, &entry.key);
-        seed.deserialize(ValueDeserializer {
-            value,
-            path: &path,
-            pass: self.pass,
-        })
-        .map_err(|error| error.locate(value, value.at, &path))
+        seed.deserialize(ValueDeserializer { value, path: &path, pass: self.pass })
+            .map_err(|error| error.locate(value, value.at, &path))
     }
 }
 
@@ -436,25 +362,14 @@ impl<'v, 'p> EnumAccess<'v> for Variant<'v, 'p> {
 
 impl<'v> Variant<'v, '_> {
     /// Decodes the content of the variant, and says where an error in it is.
-    fn content<T>(
-        &self,
-        decode: impl FnOnce(ValueDeserializer<'v, '_>) -> Decoded<'v, T>,
-    ) -> Decoded<'v, T> {
+    fn content<T>(&self, decode: impl FnOnce(ValueDeserializer<'v, '_>) -> Decoded<'v, T>) -> Decoded<'v, T> {
         let Some(value) = self.content else {
-            return Err(
-                DecodeError::new(format!("{:?} needs a value", self.name)).hint(Some(format!(
-                    "write it as a map with the key {}",
-                    self.name
-                ))),
-            );
+            return Err(DecodeError::new(format!("{:?} needs a value", self.name))
+                .hint(Some(format!("write it as a map with the key {}", self.name))));
         };
         let path = Path::Key(self.path, self.name);
-        decode(ValueDeserializer {
-            value,
-            path: &path,
-            pass: self.pass,
-        })
-        .map_err(|error| error.locate(value, value.at, &path))
+        decode(ValueDeserializer { value, path: &path, pass: self.pass })
+            .map_err(|error| error.locate(value, value.at, &path))
     }
 }
 

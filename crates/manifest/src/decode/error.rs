@@ -62,12 +62,7 @@ impl<'v> DecodeError<'v> {
 
     pub(super) fn into_problem(self) -> Problem {
         let details = *self.0;
-        Problem {
-            at: details.at,
-            path: details.path,
-            hint: details.hint,
-            ..Problem::error(details.message)
-        }
+        Problem { at: details.at, path: details.path, hint: details.hint, ..Problem::error(details.message) }
     }
 }
 
@@ -120,8 +115,7 @@ impl Error for DecodeError<'_> {
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
         let allowed = expected.join(", ");
-        Self::new(format!("{variant:?} is not one of {allowed}"))
-            .hint(did_you_mean(variant, expected))
+        Self::new(format!("{variant:?} is not one of {allowed}")).hint(did_you_mean(variant, expected))
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {

@@ -65,10 +65,7 @@ impl<'de> Deserialize<'de> for Even {
         let text = String::deserialize(deserializer)?;
         match text.parse() {
             Ok(number) if number % 2 == 0 => Ok(Self(number)),
-            Ok(number) => Err(D::Error::custom(format!(
-                "{number} is odd\nhint: take {}",
-                number + 1
-            ))),
+            Ok(number) => Err(D::Error::custom(format!("{number} is odd\nhint: take {}", number + 1))),
             Err(_) => Err(D::Error::custom(format!("{text:?} is not even a number"))),
         }
     }
@@ -77,29 +74,17 @@ impl<'de> Deserialize<'de> for Even {
 fn pod(text: &str, unknown: UnknownFields) -> Result<Pod, Vec<String>> {
     let source = Source::new("pod.yaml", text);
     let documents = read(&source).unwrap_or_else(|problems| panic!("{problems}"));
-    decode(&source, &documents[0], "", unknown)
-        .map_err(|problems| problems.iter().map(told).collect())
+    decode(&source, &documents[0], "", unknown).map_err(|problems| problems.iter().map(told).collect())
 }
 
 fn told(problem: &Problem) -> String {
     let at = problem.at.expect("a decoding error has a place");
-    let hint = problem
-        .hint
-        .as_ref()
-        .map(|hint| format!(" ({hint})"))
-        .unwrap_or_default();
-    format!(
-        "{}:{} {}: {}{hint}",
-        at.line, at.column, problem.path, problem.message
-    )
+    let hint = problem.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+    format!("{}:{} {}: {}{hint}", at.line, at.column, problem.path, problem.message)
 }
 
 fn check(text: &str, expected: &[&str]) {
-    assert_eq!(
-        pod(text, UnknownFields::Deny).expect_err(text),
-        expected,
-        "{text:?}"
-    );
+    assert_eq!(pod(text, UnknownFields::Deny).expect_err(text), expected, "{text:?}");
 }
 
 #[test]
@@ -140,20 +125,8 @@ pair: [1, 2]
             .into(),
         containers: vec![
             container("a", "nginx", 4, None),
-            container(
-                "b",
-                "redis",
-                0,
-                Some(Probe::Exec(vec!["ls".to_owned(), "-l".to_owned()])),
-            ),
-            container(
-                "c",
-                "redis",
-                0,
-                Some(Probe::HttpGet {
-                    path: "/".to_owned(),
-                }),
-            ),
+            container("b", "redis", 0, Some(Probe::Exec(vec!["ls".to_owned(), "-l".to_owned()]))),
+            container("c", "redis", 0, Some(Probe::HttpGet { path: "/".to_owned() })),
             container("d", "redis", 0, Some(Probe::None)),
         ],
         restart_policy: RestartPolicy::Never,
@@ -166,106 +139,50 @@ pair: [1, 2]
 
 #[test]
 fn a_null_field_is_absent() {
-    let text = "{name: , nodeName: null, priority: ~, labels: , containers: , restartPolicy: , port: , pair: }";
+    let text =
+        "{name: , nodeName: null, priority: ~, labels: , containers: , restartPolicy: , port: , pair: }";
     assert_eq!(pod(text, UnknownFields::Deny), Ok(Pod::default()));
     // A required field does not become present by being null.
-    check(
-        "containers: [{name: a, image: }]",
-        &["1:14 containers[0]: the field image is missing"],
-    );
+    check("containers: [{name: a, image: }]", &["1:14 containers[0]: the field image is missing"]);
 }
 
 #[test]
 fn mismatches() {
     for (text, expected) in [
-        (
-            "name: 5",
-            r#"1:7 name: expected a string, found a number (put it in quotes: "5")"#,
-        ),
-        (
-            "name: yes",
-            "1:7 name: expected a string, found a boolean (put it in quotes)",
-        ),
+        ("name: 5", r#"1:7 name: expected a string, found a number (put it in quotes: "5")"#),
+        ("name: yes", "1:7 name: expected a string, found a boolean (put it in quotes)"),
         ("name: [a]", "1:7 name: expected a string, found a list"),
-        (
-            "nodeName: 1e3",
-            r#"1:11 nodeName: expected a string, found a number (put it in quotes: "1e3")"#,
-        ),
-        (
-            "priority: high",
-            "1:11 priority: expected an integer, found a string",
-        ),
-        (
-            "priority: '5'",
-            "1:11 priority: expected an integer, found a string (write it without quotes)",
-        ),
-        (
-            "priority: 1.5",
-            "1:11 priority: expected an integer, found the number 1.5",
-        ),
-        (
-            "priority: 1.0",
-            "1:11 priority: expected an integer, found the number 1.0",
-        ),
-        (
-            "priority: 2147483648",
-            "1:11 priority: 2147483648 is not between -2147483648 and 2147483647",
-        ),
+        ("nodeName: 1e3", r#"1:11 nodeName: expected a string, found a number (put it in quotes: "1e3")"#),
+        ("priority: high", "1:11 priority: expected an integer, found a string"),
+        ("priority: '5'", "1:11 priority: expected an integer, found a string (write it without quotes)"),
+        ("priority: 1.5", "1:11 priority: expected an integer, found the number 1.5"),
+        ("priority: 1.0", "1:11 priority: expected an integer, found the number 1.0"),
+        ("priority: 2147483648", "1:11 priority: 2147483648 is not between -2147483648 and 2147483647"),
         ("weight: 256", "1:9 weight: 256 is not between 0 and 255"),
         ("weight: -1", "1:9 weight: -1 is not between 0 and 255"),
         (
             "weight: 9999999999999999999999999999999999999999",
             "1:9 weight: 9999999999999999999999999999999999999999 is not between 0 and 255",
         ),
-        (
-            "share: much",
-            "1:8 share: expected a number, found a string",
-        ),
-        (
-            "share: '0.5'",
-            "1:8 share: expected a number, found a string (write it without quotes)",
-        ),
+        ("share: much", "1:8 share: expected a number, found a string"),
+        ("share: '0.5'", "1:8 share: expected a number, found a string (write it without quotes)"),
         (
             "hostNetwork: 'true'",
             "1:14 hostNetwork: expected a boolean, found a string (write it without quotes)",
         ),
-        (
-            "hostNetwork: 1",
-            "1:14 hostNetwork: expected a boolean, found a number",
-        ),
+        ("hostNetwork: 1", "1:14 hostNetwork: expected a boolean, found a number"),
         ("labels: [a]", "1:9 labels: expected a map, found a list"),
-        (
-            "labels: {a: 1}",
-            r#"1:13 labels.a: expected a string, found a number (put it in quotes: "1")"#,
-        ),
-        (
-            "labels: {a: }",
-            r#"1:11 labels.a: expected a string, found null (write "" for an empty string)"#,
-        ),
+        ("labels: {a: 1}", r#"1:13 labels.a: expected a string, found a number (put it in quotes: "1")"#),
+        ("labels: {a: }", r#"1:11 labels.a: expected a string, found null (write "" for an empty string)"#),
         (
             "labels: {app.kubernetes.io/name: 1}",
             r#"1:34 labels[app.kubernetes.io/name]: expected a string, found a number (put it in quotes: "1")"#,
         ),
-        (
-            "containers: {}",
-            "1:13 containers: expected a list, found a map",
-        ),
-        (
-            "containers: [a]",
-            "1:14 containers[0]: expected a map, found a string",
-        ),
-        (
-            "containers: [~]",
-            "1:14 containers[0]: expected a map, found null",
-        ),
-        (
-            "containers:\n- name: a",
-            "2:3 containers[0]: the field image is missing",
-        ),
-        (
-            "containers: [{name: a, image: b, cores: '3'}]",
-            "1:41 containers[0].cores: 3 is odd (take 4)",
-        ),
+        ("containers: {}", "1:13 containers: expected a list, found a map"),
+        ("containers: [a]", "1:14 containers[0]: expected a map, found a string"),
+        ("containers: [~]", "1:14 containers[0]: expected a map, found null"),
+        ("containers:\n- name: a", "2:3 containers[0]: the field image is missing"),
+        ("containers: [{name: a, image: b, cores: '3'}]", "1:41 containers[0].cores: 3 is odd (take 4)"),
         (
             "containers: [{name: a, image: b, cores: x}]",
             r#"1:41 containers[0].cores: "x" is not even a number"#,
@@ -275,18 +192,9 @@ fn mismatches() {
             "restartPolicy: onfailure",
             r#"1:16 restartPolicy: "onfailure" is not one of Always, OnFailure, Never (did you mean OnFailure?)"#,
         ),
-        (
-            "restartPolicy: Maybe",
-            r#"1:16 restartPolicy: "Maybe" is not one of Always, OnFailure, Never"#,
-        ),
-        (
-            "restartPolicy: 5",
-            "1:16 restartPolicy: expected one of Always, OnFailure, Never, found a number",
-        ),
-        (
-            "restartPolicy: {Never: 1}",
-            r#"1:16 restartPolicy: "Never" takes no value"#,
-        ),
+        ("restartPolicy: Maybe", r#"1:16 restartPolicy: "Maybe" is not one of Always, OnFailure, Never"#),
+        ("restartPolicy: 5", "1:16 restartPolicy: expected one of Always, OnFailure, Never, found a number"),
+        ("restartPolicy: {Never: 1}", r#"1:16 restartPolicy: "Never" takes no value"#),
         (
             "containers: [{name: a, image: b, probe: exec}]",
             r#"1:41 containers[0].probe: "exec" needs a value (write it as a map with the key exec)"#,
@@ -299,18 +207,9 @@ fn mismatches() {
             "containers: [{name: a, image: b, probe: {}}]",
             "1:41 containers[0].probe: expected one of the keys exec, httpGet, none",
         ),
-        (
-            "port: []",
-            "1:7 port: data did not match any variant of untagged enum Port",
-        ),
-        (
-            "pair: [1]",
-            "1:7 pair: expected a list of 2 items, found 1 of them",
-        ),
-        (
-            "pair: [1, x]",
-            "1:11 pair[1]: expected an integer, found a string",
-        ),
+        ("port: []", "1:7 port: data did not match any variant of untagged enum Port"),
+        ("pair: [1]", "1:7 pair: expected a list of 2 items, found 1 of them"),
+        ("pair: [1, x]", "1:11 pair[1]: expected an integer, found a string"),
         ("[]", "1:1 : expected a map, found a list"),
         ("web", "1:1 : expected a map, found a string"),
     ] {
@@ -365,11 +264,7 @@ fn what_was_left_out_is_not_missed() {
     impl TryFrom<Unchecked> for Checked {
         type Error = &'static str;
         fn try_from(unchecked: Unchecked) -> Result<Self, &'static str> {
-            if unchecked.items.is_empty() {
-                Err("there are no items")
-            } else {
-                Ok(Self {})
-            }
+            if unchecked.items.is_empty() { Err("there are no items") } else { Ok(Self {}) }
         }
     }
     for (text, expected) in [
@@ -379,21 +274,15 @@ fn what_was_left_out_is_not_missed() {
     ] {
         let source = Source::new("t", text);
         let documents = read(&source).expect(text);
-        let problems =
-            decode::<Checked>(&source, &documents[0], "", UnknownFields::Deny).expect_err(text);
-        assert_eq!(
-            problems
-                .iter()
-                .map(|problem| &*problem.message)
-                .collect::<Vec<_>>(),
-            [expected]
-        );
+        let problems = decode::<Checked>(&source, &documents[0], "", UnknownFields::Deny).expect_err(text);
+        assert_eq!(problems.iter().map(|problem| &*problem.message).collect::<Vec<_>>(), [expected]);
     }
 }
 
 #[test]
 fn unknown_fields() {
-    let text = "{nme: a, hostnetwork: true, zzz: null, containers: [{name: a, image: b, imagePullPolicy: x}]}";
+    let text =
+        "{nme: a, hostnetwork: true, zzz: null, containers: [{name: a, image: b, imagePullPolicy: x}]}";
     check(
         text,
         &[
@@ -412,8 +301,7 @@ fn the_path_may_begin_elsewhere() {
     let source = Source::new("list.yaml", "items: [{name: 1}]");
     let documents = read(&source).expect("valid");
     let item = &documents[0].get("items").expect("a list").items()[0];
-    let problems =
-        decode::<Pod>(&source, item, "items[0]", UnknownFields::Ignore).expect_err("no string");
+    let problems = decode::<Pod>(&source, item, "items[0]", UnknownFields::Ignore).expect_err("no string");
     assert_eq!(problems.0[0].path, "items[0].name");
     assert_eq!(problems.0[0].source.as_ref(), Some(&source));
 }
@@ -439,20 +327,13 @@ fn numbers_of_any_type() {
         ("5", Any::Signed(5)),
         ("-0x10", Any::Signed(-16)),
         ("18446744073709551615", Any::Unsigned(u64::MAX)),
-        (
-            "18446744073709551616",
-            Any::Float(18_446_744_073_709_551_616.0),
-        ),
+        ("18446744073709551616", Any::Float(18_446_744_073_709_551_616.0)),
         ("1.5", Any::Float(1.5)),
         (".inf", Any::Float(f64::INFINITY)),
         ("1x", Any::Text("1x".to_owned())),
     ] {
         let source = Source::new("t", text);
         let value = &read(&source).expect(text)[0];
-        assert_eq!(
-            decode(&source, value, "", UnknownFields::Deny),
-            Ok(expected),
-            "{text}"
-        );
+        assert_eq!(decode(&source, value, "", UnknownFields::Deny), Ok(expected), "{text}");
     }
 }

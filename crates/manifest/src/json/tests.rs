@@ -28,20 +28,14 @@ fn locations() {
         &[r#"{a@2:3: [true@2:9, null@2:15]@2:8, b@3:3: "x"@3:8}@1:1"#],
     );
     // Columns count characters, and every kind of line break counts once.
-    check(
-        "{\"ä\": \"é😀\", \"b\": 1}",
-        &[r#"{ä@1:2: "é😀"@1:7, b@1:13: 1@1:18}@1:1"#],
-    );
+    check("{\"ä\": \"é😀\", \"b\": 1}", &[r#"{ä@1:2: "é😀"@1:7, b@1:13: 1@1:18}@1:1"#]);
     check("[\r\n1,\r2,\n3]", &["[1@2:1, 2@3:1, 3@4:1]@1:1"]);
     check("\u{feff}[1]", &["[1@1:2]@1:1"]);
 }
 
 #[test]
 fn one_document_after_another() {
-    check(
-        "{\"a\": 1}\n{\"a\": 2}\n\n[3]",
-        &["{a@1:2: 1@1:7}@1:1", "{a@2:2: 2@2:7}@2:1", "[3@4:2]@4:1"],
-    );
+    check("{\"a\": 1}\n{\"a\": 2}\n\n[3]", &["{a@1:2: 1@1:7}@1:1", "{a@2:2: 2@2:7}@2:1", "[3@4:2]@4:1"]);
     check("{}{}", &["{}@1:1", "{}@1:3"]);
     check("{} null []", &["{}@1:1", "[]@1:9"]);
 }
@@ -58,10 +52,7 @@ fn numbers_keep_their_text() {
 
 #[test]
 fn escapes() {
-    check(
-        r#"["\"\\\/\b\f\n\r\t"]"#,
-        &[r#"["\"\\/\u{8}\u{c}\n\r\t"@1:2]@1:1"#],
-    );
+    check(r#"["\"\\\/\b\f\n\r\t"]"#, &[r#"["\"\\/\u{8}\u{c}\n\r\t"@1:2]@1:1"#]);
     check(r#"["\u0041\u00e9\ud83d\ude00"]"#, &[r#"["Aé😀"@1:2]@1:1"#]);
     check(r#"["a\u0041b", "\n"]"#, &[r#"["aAb"@1:2, "\n"@1:14]@1:1"#]);
 }
@@ -77,43 +68,19 @@ fn flow_yaml_is_read_as_yaml() {
 #[test]
 fn mistakes() {
     for (text, expected) in [
-        (
-            "{\"a\": 1, \"a\": 2}",
-            "1:10: the key \"a\" is already set on line 1",
-        ),
-        (
-            "{\"a\" 1}",
-            "1:6: expected a colon after the key, found '1'",
-        ),
-        (
-            "[1 {}]",
-            "1:4: expected a comma or the closing ] of the list, found '{'",
-        ),
-        (
-            "{\"a\": [1, 2}",
-            "1:12: expected a comma or the closing ] of the list, found '}'",
-        ),
-        (
-            "{\"a\": [1, 2",
-            "1:12: expected a comma or the closing ] of the list, found the end of the text",
-        ),
+        ("{\"a\": 1, \"a\": 2}", "1:10: the key \"a\" is already set on line 1"),
+        ("{\"a\" 1}", "1:6: expected a colon after the key, found '1'"),
+        ("[1 {}]", "1:4: expected a comma or the closing ] of the list, found '{'"),
+        ("{\"a\": [1, 2}", "1:12: expected a comma or the closing ] of the list, found '}'"),
+        ("{\"a\": [1, 2", "1:12: expected a comma or the closing ] of the list, found the end of the text"),
         ("{\"a\": ]}", "1:7: expected a value, found ']'"),
         ("{\"a\": 1}}", "1:9: expected a value, found '}'"),
         ("[1, 2x]]", "1:6: expected the end of the number, found 'x'"),
         ("{\"a", "1:4: the text ends inside a string"),
-        (
-            r#"["\ud83d"]"#,
-            "1:3: half of a surrogate pair, without the other half",
-        ),
-        (
-            r#"["\udc00"]"#,
-            "1:3: half of a surrogate pair, without the other half",
-        ),
+        (r#"["\ud83d"]"#, "1:3: half of a surrogate pair, without the other half"),
+        (r#"["\udc00"]"#, "1:3: half of a surrogate pair, without the other half"),
         (r#"["\u12"]"#, r"1:3: \u needs four hexadecimal digits"),
-        (
-            r#"["\x"]"#,
-            r#"1:3: after a backslash comes one of " \ / b f n r t u"#,
-        ),
+        (r#"["\x"]"#, r#"1:3: after a backslash comes one of " \ / b f n r t u"#),
         // Not JSON, but nearly YAML: there the error is told in YAML's words.
         (
             "{a: 1, b: 2]",
@@ -128,14 +95,8 @@ fn mistakes() {
 fn depth_is_bounded() {
     let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
     assert!(outlines(&nested(128))[0].starts_with("[["));
-    check(
-        &nested(129),
-        &["1:129: lists and maps are nested more than 128 deep"],
-    );
-    check(
-        &"[{\"a\":".repeat(100_000),
-        &["1:385: lists and maps are nested more than 128 deep"],
-    );
+    check(&nested(129), &["1:129: lists and maps are nested more than 128 deep"]);
+    check(&"[{\"a\":".repeat(100_000), &["1:385: lists and maps are nested more than 128 deep"]);
 }
 
 #[test]

@@ -12,13 +12,7 @@ fn check(text: &str, line: u32, column: u32, expected: &str) {
 fn a_problem_shows_its_line() {
     let text = "spec:\n".to_owned() + &"\n".repeat(10) + "          cpu: 1x\n";
     let problem = Problem::error(r#""1x" is not a quantity"#)
-        .at(
-            &Source::new("cluster.yaml", text),
-            Location {
-                line: 12,
-                column: 16,
-            },
-        )
+        .at(&Source::new("cluster.yaml", text), Location { line: 12, column: 16 })
         .path("spec.containers[0].resources.requests.cpu")
         .hint("write a number");
     assert_eq!(
@@ -34,32 +28,16 @@ hint: write a number"#
 #[test]
 fn without_a_place_there_is_one_line() {
     assert_eq!(Problem::error("no").to_string(), "error: no");
-    assert_eq!(
-        Problem::warning("hm").path("spec").hint("h").to_string(),
-        "warning: spec: hm\nhint: h"
-    );
-    let nowhere = Problem {
-        source: Some(Source::new("f", "text")),
-        ..Problem::error("no")
-    };
+    assert_eq!(Problem::warning("hm").path("spec").hint("h").to_string(), "warning: spec: hm\nhint: h");
+    let nowhere = Problem { source: Some(Source::new("f", "text")), ..Problem::error("no") };
     assert_eq!(nowhere.to_string(), "error: f: no");
     check("one line", 7, 1, "");
 }
 
 #[test]
 fn the_whole_scalar_is_underlined() {
-    check(
-        "a: \"x y\" # c",
-        1,
-        4,
-        "  |\n1 | a: \"x y\" # c\n  |    ^^^^^",
-    );
-    check(
-        "a: \"x\\\"y\", b",
-        1,
-        4,
-        "  |\n1 | a: \"x\\\"y\", b\n  |    ^^^^^^",
-    );
+    check("a: \"x y\" # c", 1, 4, "  |\n1 | a: \"x y\" # c\n  |    ^^^^^");
+    check("a: \"x\\\"y\", b", 1, 4, "  |\n1 | a: \"x\\\"y\", b\n  |    ^^^^^^");
     check("a: x y # c", 1, 4, "  |\n1 | a: x y # c\n  |    ^^^");
     check("a: [x, y]", 1, 5, "  |\n1 | a: [x, y]\n  |     ^");
     check("a: [x, y]", 1, 4, "  |\n1 | a: [x, y]\n  |    ^");
@@ -75,12 +53,7 @@ fn the_whole_scalar_is_underlined() {
 #[test]
 fn odd_lines() {
     check("\ta:\tx", 1, 5, "  |\n1 |     a:    x\n  |           ^");
-    check(
-        "\u{1b}[31m: x",
-        1,
-        8,
-        "  |\n1 | \u{fffd}[31m: x\n  |        ^",
-    );
+    check("\u{1b}[31m: x", 1, 8, "  |\n1 | \u{fffd}[31m: x\n  |        ^");
     check("ä: ö", 1, 4, "  |\n1 | ä: ö\n  |    ^");
     check("a: 1\r\nb: 2\r\n", 2, 4, "  |\n2 | b: 2\n  |    ^");
     check("a: 1\rb: 2", 2, 4, "  |\n2 | b: 2\n  |    ^");
@@ -94,32 +67,12 @@ fn a_long_line_is_cut_around_the_place() {
         &text,
         1,
         201,
-        &format!(
-            "  |\n1 | …{}X{},…\n  |  {}^",
-            "a,".repeat(30),
-            ",b".repeat(19),
-            " ".repeat(60)
-        ),
+        &format!("  |\n1 | …{}X{},…\n  |  {}^", "a,".repeat(30), ",b".repeat(19), " ".repeat(60)),
     );
-    check(
-        &text,
-        1,
-        1,
-        &format!("  |\n1 | {}…\n  | ^", "a,".repeat(50)),
-    );
-    check(
-        &text,
-        1,
-        401,
-        &format!("  |\n1 | …{}\n  | {}^", ",b".repeat(50), " ".repeat(100)),
-    );
+    check(&text, 1, 1, &format!("  |\n1 | {}…\n  | ^", "a,".repeat(50)));
+    check(&text, 1, 401, &format!("  |\n1 | …{}\n  | {}^", ",b".repeat(50), " ".repeat(100)));
     let scalar = "x".repeat(300);
-    check(
-        &scalar,
-        1,
-        1,
-        &format!("  |\n1 | {}…\n  | {}", "x".repeat(100), "^".repeat(100)),
-    );
+    check(&scalar, 1, 1, &format!("  |\n1 | {}…\n  | {}", "x".repeat(100), "^".repeat(100)));
 }
 
 #[test]
@@ -131,9 +84,7 @@ fn problems_follow_each_other() {
     problems.extend(Problems::from(Problem::error("e")));
     assert!(problems.has_errors());
     assert_eq!(problems.to_string(), "warning: w\n\nerror: e");
-    let many: Problems = (0..60)
-        .map(|index| Problem::error(format!("{index}")))
-        .collect();
+    let many: Problems = (0..60).map(|index| Problem::error(format!("{index}"))).collect();
     assert!(many.to_string().ends_with("error: 49\n\n… and 10 more"));
     assert_eq!((many.len(), many.into_iter().count()), (60, 60));
 }

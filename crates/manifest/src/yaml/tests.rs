@@ -12,11 +12,7 @@ fn outlines(text: &str) -> Vec<String> {
 
 fn told(problem: &Problem) -> String {
     let at = problem.at.expect("a syntax error has a place");
-    let hint = problem
-        .hint
-        .as_ref()
-        .map(|hint| format!(" ({hint})"))
-        .unwrap_or_default();
+    let hint = problem.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
     format!("{}:{}: {}{hint}", at.line, at.column, problem.message)
 }
 
@@ -31,19 +27,10 @@ fn locations() {
         "a:\n  - x\n  - b: 2\n    c: 3\n",
         &[r#"{a@1:1: ["x"@2:5, {b@3:5: 2@3:8, c@4:5: 3@4:8}@3:5]@2:3}@1:1"#],
     );
-    check(
-        "- - 1\n  - 2\n-\n  - 3\n",
-        &["[[1@1:5, 2@2:5]@1:3, [3@4:5]@4:3]@1:1"],
-    );
-    check(
-        "{a: 1, b: [2, 3], c}",
-        &["{a@1:2: 1@1:5, b@1:8: [2@1:12, 3@1:15]@1:11, c@1:19: null@1:20}@1:1"],
-    );
+    check("- - 1\n  - 2\n-\n  - 3\n", &["[[1@1:5, 2@2:5]@1:3, [3@4:5]@4:3]@1:1"]);
+    check("{a: 1, b: [2, 3], c}", &["{a@1:2: 1@1:5, b@1:8: [2@1:12, 3@1:15]@1:11, c@1:19: null@1:20}@1:1"]);
     check("? a\n: b\n", &[r#"{a@1:3: "b"@2:3}@1:1"#]);
-    check(
-        "a: |\n  x\n  y\nb: >-\n  x\n  y\n",
-        &[r#"{a@1:1: "x\ny\n"@2:3, b@4:1: "x y"@5:3}@1:1"#],
-    );
+    check("a: |\n  x\n  y\nb: >-\n  x\n  y\n", &[r#"{a@1:1: "x\ny\n"@2:3, b@4:1: "x y"@5:3}@1:1"#]);
     // Columns count characters, and every kind of line break counts once.
     check(
         "ä: [\"ü\", 1]\r\nb: 'é'\r\nc: 1",
@@ -58,14 +45,8 @@ fn documents() {
     check("", &[]);
     check("# nothing\n", &[]);
     check("---\n---\nnull\n---\n~\n", &[]);
-    check(
-        "---\na: 1\n---\n---\n# c\n---\nb: 2\n...\n",
-        &["{a@2:1: 1@2:4}@2:1", "{b@7:1: 2@7:4}@7:1"],
-    );
-    check(
-        "{a: 1}\n---\n{b: 2}\n",
-        &["{a@1:2: 1@1:5}@1:1", "{b@3:2: 2@3:5}@3:1"],
-    );
+    check("---\na: 1\n---\n---\n# c\n---\nb: 2\n...\n", &["{a@2:1: 1@2:4}@2:1", "{b@7:1: 2@7:4}@7:1"]);
+    check("{a: 1}\n---\n{b: 2}\n", &["{a@1:2: 1@1:5}@1:1", "{b@3:2: 2@3:5}@3:1"]);
     check("text", &[r#""text"@1:1"#]);
 }
 
@@ -122,11 +103,7 @@ fn plain_scalars() {
     ] {
         let source = Source::new("t.yaml", format!("key: {text}\n"));
         let documents = read(&source).unwrap_or_else(|problems| panic!("{problems}"));
-        assert_eq!(
-            documents[0].get("key").map(|value| &value.kind),
-            Some(&expected),
-            "{text:?}"
-        );
+        assert_eq!(documents[0].get("key").map(|value| &value.kind), Some(&expected), "{text:?}");
     }
 }
 
@@ -140,54 +117,30 @@ fn keys_become_strings() {
     check("~: a", &["1:1: a key is empty"]);
     check(
         "[a]: b",
-        &[
-            "1:1: a key must be a string, and this is a list (a text that begins with { or [ needs quotes)",
-        ],
+        &["1:1: a key must be a string, and this is a list (a text that begins with { or [ needs quotes)"],
     );
     check(
         "a: {{ x }}",
-        &[
-            "1:5: a key must be a string, and this is a map (a text that begins with { or [ needs quotes)",
-        ],
+        &["1:5: a key must be a string, and this is a map (a text that begins with { or [ needs quotes)"],
     );
 }
 
 #[test]
 fn anchors_and_merges() {
     // A copy keeps the location of the original.
-    check(
-        "a: &x {k: v}\nb: *x\n",
-        &[r#"{a@1:1: {k@1:8: "v"@1:11}@1:4, b@2:1: {k@1:8: "v"@1:11}@1:4}@1:1"#],
-    );
-    check(
-        "a: &k key\n*k : 1\n",
-        &[r#"{a@1:1: "key"@1:4, key@2:1: 1@2:6}@1:1"#],
-    );
+    check("a: &x {k: v}\nb: *x\n", &[r#"{a@1:1: {k@1:8: "v"@1:11}@1:4, b@2:1: {k@1:8: "v"@1:11}@1:4}@1:1"#]);
+    check("a: &k key\n*k : 1\n", &[r#"{a@1:1: "key"@1:4, key@2:1: 1@2:6}@1:1"#]);
     // The map's own entry wins, and then the first of the merged maps.
     check(
         "- &a {k: 1, l: 1}\n- &b {l: 2, m: 2}\n- {<<: [*a, *b], k: 0}\n",
-        &[
-            "[{k@1:7: 1@1:10, l@1:13: 1@1:16}@1:3, {l@2:7: 2@2:10, m@2:13: 2@2:16}@2:3, \
-           {k@3:18: 0@3:21, l@1:13: 1@1:16, m@2:13: 2@2:16}@3:3]@1:1",
-        ],
+        &["[{k@1:7: 1@1:10, l@1:13: 1@1:16}@1:3, {l@2:7: 2@2:10, m@2:13: 2@2:16}@2:3, \
+           {k@3:18: 0@3:21, l@1:13: 1@1:16, m@2:13: 2@2:16}@3:3]@1:1"],
     );
     check("a: {'<<': 1}", &["{a@1:1: {<<@1:5: 1@1:11}@1:4}@1:1"]);
-    check(
-        "<<: 5",
-        &["1:5: << merges a map or a list of maps, and this is a number"],
-    );
-    check(
-        "<<: [{a: 1}, 5]",
-        &["1:5: << merges a map or a list of maps, and this is a list"],
-    );
-    check(
-        "a: &x [*x]",
-        &["1:8: this alias names nothing that ends before it in its document"],
-    );
-    check(
-        "a: &x 1\n---\nb: *x",
-        &["3:4: this alias names nothing that ends before it in its document"],
-    );
+    check("<<: 5", &["1:5: << merges a map or a list of maps, and this is a number"]);
+    check("<<: [{a: 1}, 5]", &["1:5: << merges a map or a list of maps, and this is a list"]);
+    check("a: &x [*x]", &["1:8: this alias names nothing that ends before it in its document"]);
+    check("a: &x 1\n---\nb: *x", &["3:4: this alias names nothing that ends before it in its document"]);
 }
 
 #[test]
@@ -206,17 +159,9 @@ fn a_bomb_of_aliases_is_defused() {
 
 #[test]
 fn depth_is_bounded() {
-    for text in [
-        "- ".repeat(1000),
-        "[".repeat(100_000),
-        "? ".repeat(1000),
-        "{a: ".repeat(1000),
-    ] {
+    for text in ["- ".repeat(1000), "[".repeat(100_000), "? ".repeat(1000), "{a: ".repeat(1000)] {
         let problems = outlines(&text);
-        assert!(
-            problems[0].contains("128 deep") || problems[0].contains("recursion limit"),
-            "{problems:?}"
-        );
+        assert!(problems[0].contains("128 deep") || problems[0].contains("recursion limit"), "{problems:?}");
     }
     // 128 levels are fine, and an alias must not make more of them.
     let deep = |levels: usize| "- ".repeat(levels) + "x\n";
@@ -242,10 +187,7 @@ fn mistakes() {
                 "2:1: the key \"x\" is already set on line 1 (keep one of the two)",
             ],
         ),
-        (
-            "1: a\n'1': b",
-            vec!["2:1: the key \"1\" is already set on line 1 (keep one of the two)"],
-        ),
+        ("1: a\n'1': b", vec!["2:1: the key \"1\" is already set on line 1 (keep one of the two)"]),
         (
             "a: b: c",
             vec![
@@ -272,27 +214,12 @@ fn mistakes() {
             "a: [1, 2\n\n",
             vec!["1:9: this is not valid YAML: while parsing a flow sequence, expected ',' or ']'"],
         ),
-        (
-            "a: !foo x",
-            vec!["1:4: the tag !foo means nothing in a manifest"],
-        ),
-        (
-            "a: !!binary x",
-            vec!["1:4: the tag !!binary means nothing in a manifest"],
-        ),
-        (
-            "a: !!set {x}",
-            vec!["1:4: the tag !!set means nothing in a manifest"],
-        ),
+        ("a: !foo x", vec!["1:4: the tag !foo means nothing in a manifest"]),
+        ("a: !!binary x", vec!["1:4: the tag !!binary means nothing in a manifest"]),
+        ("a: !!set {x}", vec!["1:4: the tag !!set means nothing in a manifest"]),
         ("a: !!int x", vec!["1:4: \"x\" is not what !!int promises"]),
-        (
-            "a: !!int 1.5",
-            vec!["1:4: \"1.5\" is not what !!int promises"],
-        ),
-        (
-            "a: *x",
-            vec!["1:4: this is not valid YAML: while parsing node, found unknown anchor"],
-        ),
+        ("a: !!int 1.5", vec!["1:4: \"1.5\" is not what !!int promises"]),
+        ("a: *x", vec!["1:4: this is not valid YAML: while parsing node, found unknown anchor"]),
     ] {
         check(text, &expected);
     }

@@ -7,11 +7,7 @@ const MIN: i64 = i64::MIN;
 
 fn check(text: &str, value: i64, milli_value: i64) {
     let quantity: Quantity = text.parse().unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(
-        (quantity.value(), quantity.milli_value()),
-        (value, milli_value),
-        "{text:?}"
-    );
+    assert_eq!((quantity.value(), quantity.milli_value()), (value, milli_value), "{text:?}");
 }
 
 #[test]
@@ -127,11 +123,7 @@ fn amounts() {
         ("1e9223372036854775807", MAX, MAX),
         ("-1e30", MIN, MIN),
         ("1e-9223372036854775808", 1, 1),
-        (
-            "99999999999999999999999999999999999999999999999999",
-            MAX,
-            MAX,
-        ),
+        ("99999999999999999999999999999999999999999999999999", MAX, MAX),
         // Kubernetes takes a missing number for 0.
         ("+", 0, 0),
         ("-", 0, 0),
@@ -166,14 +158,8 @@ fn finer_than_a_billionth_is_rounded_away_from_zero() {
         ("1.000000000000000000000000000001", 1_000_000_001),
         // 10^-12 * 1024 = 1.024 billionths.
         ("0.000000000001Ki", 2),
-        (
-            "1.0000000000000000000000000000000000000000Ki",
-            1024 * NANOS_PER_UNIT,
-        ),
-        (
-            "1.0000000000000000000000000000000000000001Ki",
-            1024 * NANOS_PER_UNIT + 1,
-        ),
+        ("1.0000000000000000000000000000000000000000Ki", 1024 * NANOS_PER_UNIT),
+        ("1.0000000000000000000000000000000000000001Ki", 1024 * NANOS_PER_UNIT + 1),
     ] {
         assert_eq!(text.parse(), Ok(Quantity { nanos }), "{text:?}");
     }
@@ -181,23 +167,14 @@ fn finer_than_a_billionth_is_rounded_away_from_zero() {
 
 #[test]
 fn texts_that_are_no_quantities() {
-    let suffixes =
-        "write a number and maybe one of n u m k M G T P E Ki Mi Gi Ti Pi Ei, such as 500m or 2Gi";
+    let suffixes = "write a number and maybe one of n u m k M G T P E Ki Mi Gi Ti Pi Ei, such as 500m or 2Gi";
     for (text, message, hint) in [
         ("", "an empty text is not a quantity", suffixes),
         ("1x", r#""1x" is not a quantity"#, suffixes),
-        (
-            "aoeu",
-            r#""aoeu" is not a quantity: it has no number"#,
-            suffixes,
-        ),
+        ("aoeu", r#""aoeu" is not a quantity: it has no number"#, suffixes),
         ("1.1.M", r#""1.1.M" is not a quantity"#, suffixes),
         ("1+1.0M", r#""1+1.0M" is not a quantity"#, suffixes),
-        (
-            "0.1mi",
-            r#""0.1mi" is not a quantity"#,
-            "did you mean 0.1M or 0.1Mi?",
-        ),
+        ("0.1mi", r#""0.1mi" is not a quantity"#, "did you mean 0.1M or 0.1Mi?"),
         ("0.1am", r#""0.1am" is not a quantity"#, suffixes),
         (".5i", r#"".5i" is not a quantity"#, suffixes),
         ("1i", r#""1i" is not a quantity"#, suffixes),
@@ -207,71 +184,24 @@ fn texts_that_are_no_quantities() {
         ("1E+", r#""1E+" is not a quantity"#, suffixes),
         ("1e1.5", r#""1e1.5" is not a quantity"#, suffixes),
         ("1e5k", r#""1e5k" is not a quantity"#, suffixes),
-        (
-            "1e99999999999999999999",
-            r#""1e99999999999999999999" is not a quantity"#,
-            suffixes,
-        ),
-        (
-            "--1",
-            r#""--1" is not a quantity: it has no number"#,
-            suffixes,
-        ),
+        ("1e99999999999999999999", r#""1e99999999999999999999" is not a quantity"#, suffixes),
+        ("--1", r#""--1" is not a quantity: it has no number"#, suffixes),
         ("0x10", r#""0x10" is not a quantity"#, suffixes),
-        (
-            "e-10",
-            r#""e-10" is not a quantity: it has no number"#,
-            suffixes,
-        ),
-        (
-            " 1",
-            r#"" 1" is not a quantity: it has no number"#,
-            "did you mean 1?",
-        ),
+        ("e-10", r#""e-10" is not a quantity: it has no number"#, suffixes),
+        (" 1", r#"" 1" is not a quantity: it has no number"#, "did you mean 1?"),
         ("1 ", r#""1 " is not a quantity"#, "did you mean 1?"),
         ("2 Gi", r#""2 Gi" is not a quantity"#, "did you mean 2Gi?"),
-        (
-            "1_000",
-            r#""1_000" is not a quantity"#,
-            "did you mean 1000?",
-        ),
-        (
-            "1GB",
-            r#""1GB" is not a quantity"#,
-            "did you mean 1G or 1Gi?",
-        ),
-        (
-            "1.5gib",
-            r#""1.5gib" is not a quantity"#,
-            "did you mean 1.5G or 1.5Gi?",
-        ),
-        (
-            "10K",
-            r#""10K" is not a quantity"#,
-            "did you mean 10k or 10Ki?",
-        ),
-        (
-            "64 mb",
-            r#""64 mb" is not a quantity"#,
-            "did you mean 64M or 64Mi?",
-        ),
-        (
-            "１",
-            r#""１" is not a quantity: it has no number"#,
-            suffixes,
-        ),
+        ("1_000", r#""1_000" is not a quantity"#, "did you mean 1000?"),
+        ("1GB", r#""1GB" is not a quantity"#, "did you mean 1G or 1Gi?"),
+        ("1.5gib", r#""1.5gib" is not a quantity"#, "did you mean 1.5G or 1.5Gi?"),
+        ("10K", r#""10K" is not a quantity"#, "did you mean 10k or 10Ki?"),
+        ("64 mb", r#""64 mb" is not a quantity"#, "did you mean 64M or 64Mi?"),
+        ("１", r#""１" is not a quantity: it has no number"#, suffixes),
     ] {
         let error = text.parse::<Quantity>().expect_err(text);
-        assert_eq!(
-            (error.to_string().as_str(), error.hint().as_str()),
-            (message, hint)
-        );
+        assert_eq!((error.to_string().as_str(), error.hint().as_str()), (message, hint));
     }
-    let long = "9x"
-        .repeat(1000)
-        .parse::<Quantity>()
-        .expect_err("no quantity")
-        .to_string();
+    let long = "9x".repeat(1000).parse::<Quantity>().expect_err("no quantity").to_string();
     assert!(long.len() < 100, "{long}");
 }
 
@@ -303,38 +233,20 @@ fn read_from_json() {
         (r#"" 2k ""#, 2000 * NANOS_PER_UNIT),
         ("3", 3 * NANOS_PER_UNIT),
         ("-3", -3 * NANOS_PER_UNIT),
-        (
-            "18446744073709551615",
-            i128::from(u64::MAX) * NANOS_PER_UNIT,
-        ),
+        ("18446744073709551615", i128::from(u64::MAX) * NANOS_PER_UNIT),
         ("0.1", 100 * NANOS_PER_MILLI),
         ("1e3", 1000 * NANOS_PER_UNIT),
         ("1e-300", 1),
         ("null", 0),
     ] {
-        assert_eq!(
-            serde_json::from_str::<Quantity>(text).expect(text),
-            Quantity { nanos },
-            "{text}"
-        );
+        assert_eq!(serde_json::from_str::<Quantity>(text).expect(text), Quantity { nanos }, "{text}");
     }
     for (text, message) in [
-        (
-            r#""1GB""#,
-            "\"1GB\" is not a quantity\nhint: did you mean 1G or 1Gi?",
-        ),
-        (
-            "true",
-            "invalid type: boolean `true`, expected a quantity such as 500m or 2Gi",
-        ),
-        (
-            "[]",
-            "invalid type: sequence, expected a quantity such as 500m or 2Gi",
-        ),
+        (r#""1GB""#, "\"1GB\" is not a quantity\nhint: did you mean 1G or 1Gi?"),
+        ("true", "invalid type: boolean `true`, expected a quantity such as 500m or 2Gi"),
+        ("[]", "invalid type: sequence, expected a quantity such as 500m or 2Gi"),
     ] {
-        let error = serde_json::from_str::<Quantity>(text)
-            .expect_err(text)
-            .to_string();
+        let error = serde_json::from_str::<Quantity>(text).expect_err(text).to_string();
         assert!(error.starts_with(message), "{error}");
     }
 }

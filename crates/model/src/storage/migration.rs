@@ -116,7 +116,9 @@ fn gce_region(zones: &[&str]) -> Result<String, String> {
     let mut regions = BTreeSet::new();
     for zone in zones {
         let [locale, region, _] = zone.split('-').collect::<Vec<_>>()[..] else {
-            return Err(format!("zone in unexpected format, expected: {{locale}}-{{region}}-{{zone}}, got: {zone}"));
+            return Err(format!(
+                "zone in unexpected format, expected: {{locale}}-{{region}}-{{zone}}, got: {zone}"
+            ));
         };
         regions.insert(format!("{locale}-{region}"));
     }
@@ -232,7 +234,8 @@ fn renamed(affinity: &NodeSelector, from: &str, to: &str) -> NodeSelector {
 
 /// The same selector, with every term narrowed to some zones; a selector of its own, if there was none.
 fn narrowed(affinity: Option<NodeSelector>, key: &str, zones: &str) -> Option<NodeSelector> {
-    let zones: BTreeSet<&str> = zones.split(ZONE_DELIMITER).map(str::trim).filter(|zone| !zone.is_empty()).collect();
+    let zones: BTreeSet<&str> =
+        zones.split(ZONE_DELIMITER).map(str::trim).filter(|zone| !zone.is_empty()).collect();
     if zones.is_empty() {
         return affinity;
     }

@@ -46,15 +46,9 @@ mod tests {
 
     #[test]
     fn the_binding_names_the_very_pod() {
-        let target = Target {
-            answer: Ok(()),
-            sent: RefCell::default(),
-        };
+        let target = Target { answer: Ok(()), sent: RefCell::default() };
         let pod = pod("web").namespace("shop").set("/metadata/uid", "u-1").pod();
-        assert!(matches!(
-            DefaultBinder.bind(&target, &pod, &"node-1".into()),
-            Ok(Bound::Done)
-        ));
+        assert!(matches!(DefaultBinder.bind(&target, &pod, &"node-1".into()), Ok(Bound::Done)));
         let expected = Binding {
             namespace: "shop".into(),
             name: "web".into(),
@@ -66,10 +60,7 @@ mod tests {
 
     #[test]
     fn a_refused_binding_is_an_error() {
-        let target = Target {
-            answer: Err(Status::error("conflict")),
-            sent: RefCell::default(),
-        };
+        let target = Target { answer: Err(Status::error("conflict")), sent: RefCell::default() };
         assert!(DefaultBinder.bind(&target, &pod("p").pod(), &"n".into()).is_err());
     }
 }

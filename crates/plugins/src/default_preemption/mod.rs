@@ -36,10 +36,7 @@ struct DefaultPreemptionArgs {
 
 impl Default for DefaultPreemptionArgs {
     fn default() -> Self {
-        Self {
-            min_candidate_nodes_percentage: 10,
-            min_candidate_nodes_absolute: 100,
-        }
+        Self { min_candidate_nodes_percentage: 10, min_candidate_nodes_absolute: 100 }
     }
 }
 
@@ -49,10 +46,8 @@ impl DefaultPreemption {
         const PERCENTAGE: &str = "minCandidateNodesPercentage";
         const ABSOLUTE: &str = "minCandidateNodesAbsolute";
         let given: DefaultPreemptionArgs = args.decode()?;
-        let (percentage, absolute) = (
-            given.min_candidate_nodes_percentage,
-            given.min_candidate_nodes_absolute,
-        );
+        let (percentage, absolute) =
+            (given.min_candidate_nodes_percentage, given.min_candidate_nodes_absolute);
         let mut problems = Problems::default();
         if !(0..=100).contains(&percentage) {
             let message = format!("must be in 0..=100, and is {percentage}");
@@ -70,10 +65,7 @@ impl DefaultPreemption {
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Self {
-            min_candidate_percentage: percentage,
-            min_candidates: absolute,
-        })
+        Ok(Self { min_candidate_percentage: percentage, min_candidates: absolute })
     }
 
     /// How many candidates are enough.
@@ -82,32 +74,36 @@ impl DefaultPreemption {
         share.max(self.min_candidates as usize).min(nodes)
     }
 
-    fn preempt(&self, runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts) -> Result<Nomination, Status> {
+    fn preempt(
+        &self,
+        runner: &dyn FilterRunner,
+        pod: &Pod,
+        verdicts: &NodeVerdicts,
+    ) -> Result<Nomination, Status> {
         check_eligible(runner, pod, verdicts)?;
         let cluster = runner.cluster();
         if cluster.node_count() == 0 {
             return Err(Status::error("no nodes available"));
         }
-        let promising: Vec<&NodeInfo> = (cluster.nodes())
-            .filter(|node| verdicts.of(node.id).code == Code::Unschedulable)
-            .collect();
+        let promising: Vec<&NodeInfo> =
+            (cluster.nodes()).filter(|node| verdicts.of(node.id).code == Code::Unschedulable).collect();
         let (candidates, refusals) = self.try_nodes(runner, pod, &promising);
         match candidate::best(candidates) {
-            Some(best) => Ok(Nomination {
-                node: best.node,
-                victims: best.victims,
-            }),
+            Some(best) => Ok(Nomination { node: best.node, victims: best.victims }),
             None => Err(nothing_found(refusals, cluster.node_count())),
         }
     }
 
     /// Tries nodes from a random one on, until there are candidates enough.
-    fn try_nodes(&self, runner: &dyn FilterRunner, pod: &Pod, nodes: &[&NodeInfo]) -> (Vec<Candidate>, NodeVerdicts) {
+    fn try_nodes(
+        &self,
+        runner: &dyn FilterRunner,
+        pod: &Pod,
+        nodes: &[&NodeInfo],
+    ) -> (Vec<Candidate>, NodeVerdicts) {
         let mut candidates: Vec<Candidate> = Vec::new();
-        let mut refusals = NodeVerdicts {
-            others: Status::unresolvable(NOT_HELPFUL),
-            ..NodeVerdicts::default()
-        };
+        let mut refusals =
+            NodeVerdicts { others: Status::unresolvable(NOT_HELPFUL), ..NodeVerdicts::default() };
         let enough = self.enough_candidates(nodes.len());
         let start = match nodes.len() {
             0 => 0,
@@ -136,19 +132,14 @@ fn nothing_found(refusals: NodeVerdicts, node_count: usize) -> Status {
     let fault = (refusals.rejected.values()).find(|r| r.status.code == Code::Error);
     match fault {
         Some(rejection) => Status::error(rejection.status.message()),
-        None => Status::unschedulable(no_node_available(
-            node_count,
-            &refusals.summary(node_count),
-        )),
+        None => Status::unschedulable(no_node_available(node_count, &refusals.summary(node_count))),
     }
 }
 
 /// A pod may evict others unless it says never, or an eviction for it is still under way.
 fn check_eligible(runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts) -> Verdict {
     if pod.spec.never_preempts {
-        return Err(Status::unschedulable(
-            "not eligible due to preemptionPolicy=Never.",
-        ));
+        return Err(Status::unschedulable("not eligible due to preemptionPolicy=Never."));
     }
     let nominated = (pod.nominated_node.as_ref()).and_then(|name| runner.cluster().node(name));
     let Some(node) = nominated else {
@@ -157,9 +148,7 @@ fn check_eligible(runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts)
     let hopeless = verdicts.of(node.id).code == Code::UnschedulableAndUnresolvable;
     let leaving = |other: &Pod| other.terminating && other.preempted && is_victim(other, pod);
     if !hopeless && node.pods.iter().any(|other| leaving(other)) {
-        return Err(Status::unschedulable(
-            "not eligible due to a terminating pod on the nominated node.",
-        ));
+        return Err(Status::unschedulable("not eligible due to a terminating pod on the nominated node."));
     }
     Ok(())
 }
@@ -169,7 +158,12 @@ fn is_victim(other: &Pod, pod: &Pod) -> bool {
 }
 
 impl PostFilter for DefaultPreemption {
-    fn post_filter(&self, runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts) -> Result<Nomination, Status> {
+    fn post_filter(
+        &self,
+        runner: &dyn FilterRunner,
+        pod: &Pod,
+        verdicts: &NodeVerdicts,
+    ) -> Result<Nomination, Status> {
         self.preempt(runner, pod, verdicts).map_err(|status| {
             let message = format!("preemption: {}", status.message());
             Status::new(status.code, [message.into()])

@@ -20,31 +20,22 @@ pub(super) struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     pub(super) fn new(runner: &'a dyn FilterRunner, pod: &'a Pod, node: &NodeInfo) -> Self {
-        Self {
-            runner,
-            pod,
-            node: node.clone(),
-            state: runner.state(),
-        }
+        Self { runner, pod, node: node.clone(), state: runner.state() }
     }
 
     /// Takes all less important pods away, and lets as many come back as the pod leaves room for: first those whose
     /// going would violate a disruption budget, the most important first.
     pub(super) fn candidate(mut self) -> Result<Candidate, Status> {
-        let mut possible: Vec<Arc<Pod>> = (self.node.pods.iter())
-            .filter(|other| is_victim(other, self.pod))
-            .cloned()
-            .collect();
+        let mut possible: Vec<Arc<Pod>> =
+            (self.node.pods.iter()).filter(|other| is_victim(other, self.pod)).cloned().collect();
         if possible.is_empty() {
-            return Err(Status::unresolvable(
-                "No preemption victims found for incoming pod",
-            ));
+            return Err(Status::unresolvable("No preemption victims found for incoming pod"));
         }
         for other in &possible {
             self.remove(other)?;
         }
         self.fits()?;
-        possible.sort_by(|one, other| by_importance(one, other));
+        possible.sort_by(by_importance);
         let budgets: Vec<&PodDisruptionBudget> = self.runner.cluster().budgets().collect();
         let (violating, harmless) = split_by_budgets(&possible, &budgets);
         let mut victims = Vec::new();
@@ -62,16 +53,10 @@ impl<'a> Trial<'a> {
         }
         if victims.is_empty() {
             let name = self.node.name();
-            return Err(Status::error(format!(
-                "expected at least one victim pod on node {name:?}"
-            )));
+            return Err(Status::error(format!("expected at least one victim pod on node {name:?}")));
         }
-        victims.sort_by(|one, other| by_importance(one, other));
-        Ok(Candidate {
-            node: self.node.name().clone(),
-            victims,
-            budget_violations,
-        })
+        victims.sort_by(by_importance);
+        Ok(Candidate { node: self.node.name().clone(), victims, budget_violations })
     }
 
     fn fits(&self) -> Result<(), Status> {
@@ -81,15 +66,13 @@ impl<'a> Trial<'a> {
 
     fn remove(&mut self, other: &Pod) -> Result<(), Status> {
         self.node.remove_pod(other);
-        self.runner
-            .remove_pod(&mut self.state, self.pod, other, &self.node)
+        self.runner.remove_pod(&mut self.state, self.pod, other, &self.node)
     }
 
     /// Lets a pod stay if it can.
     fn reprieve(&mut self, other: &Arc<Pod>) -> Result<bool, Status> {
         self.node.add_pod(other.clone());
-        self.runner
-            .add_pod(&mut self.state, self.pod, other, &self.node)?;
+        self.runner.add_pod(&mut self.state, self.pod, other, &self.node)?;
         let stays = self.fits().is_ok();
         if !stays {
             self.remove(other)?;
@@ -100,8 +83,7 @@ impl<'a> Trial<'a> {
 
 /// The more important first: by priority, then by how long it has run.
 fn by_importance(one: &Arc<Pod>, other: &Arc<Pod>) -> Ordering {
-    (other.spec.priority.cmp(&one.spec.priority))
-        .then_with(|| started(one).cmp(&started(other)))
+    (other.spec.priority.cmp(&one.spec.priority)).then_with(|| started(one).cmp(&started(other)))
 }
 
 /// A pod that has not told its start counts as started now.
@@ -116,7 +98,7 @@ fn split_by_budgets(pods: &[Arc<Pod>], budgets: &[&PodDisruptionBudget]) -> (Vec
         let mut violates = false;
         for (budget, allowed) in budgets.iter().zip(&mut allowed) {
             if protects(budget, pod) && !budget.disrupted_pods.contains(&pod.name) {
-                *allowed -= 1;
+                *allowed = allowed.saturating_sub(1);
                 violates |= *allowed < 0;
             }
         }

@@ -6,9 +6,7 @@ use serde::Deserialize;
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
     fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
-    points::{
-        Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreFilterOutcome, Reserve, ScoreNode,
-    },
+    points::{Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreFilterOutcome, Reserve, ScoreNode},
     preemption::{FilterRunner, NodeVerdicts, Nomination},
     registry::Args,
 };
@@ -18,7 +16,8 @@ use supercargo_model::{Cluster, NodeInfo, Pod};
 /// The plugin's name.
 pub const NAME: &str = "DynamicResources";
 
-const NOT_BUILT: &str = "the pod has resource claims, and this version of supercargo does not allocate them yet";
+const NOT_BUILT: &str =
+    "the pod has resource claims, and this version of supercargo does not allocate them yet";
 
 /// The plugin. It takes part at all points that kube-scheduler's does, so that configurations mean the same.
 pub struct DynamicResources;
@@ -46,11 +45,7 @@ impl DynamicResources {
 }
 
 fn check(pod: &Pod) -> Verdict {
-    if pod.spec.resource_claims == 0 {
-        Ok(())
-    } else {
-        Err(Status::unresolvable(NOT_BUILT))
-    }
+    if pod.spec.resource_claims == 0 { Ok(()) } else { Err(Status::unresolvable(NOT_BUILT)) }
 }
 
 impl PreEnqueue for DynamicResources {

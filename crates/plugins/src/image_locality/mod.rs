@@ -71,9 +71,7 @@ impl ScoreNode for ImageLocality {
                 spread_scaled(bytes, spec.container_count as i64)
             }
             Formula::CachedBytes => {
-                let bytes = cached
-                    .map(|image| image.size_bytes)
-                    .fold(0_i64, i64::saturating_add);
+                let bytes = cached.map(|image| image.size_bytes).fold(0_i64, i64::saturating_add);
                 cached_bytes(bytes, spec.images.len() as i64)
             }
         })

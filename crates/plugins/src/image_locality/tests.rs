@@ -10,12 +10,7 @@ use crate::testing::by_name;
 fn scores(formula: Formula, cluster: &Cluster, pod: &Pod) -> Vec<i64> {
     let nodes = by_name(cluster);
     let mut column = vec![0; nodes.len()];
-    let input = ScoreInput {
-        prepared: &Prepared::nothing(),
-        cluster,
-        pod,
-        nodes: &nodes,
-    };
+    let input = ScoreInput { prepared: &Prepared::nothing(), cluster, pod, nodes: &nodes };
     ImageLocality { formula }.score(input, &mut column).unwrap();
     column
 }
@@ -33,18 +28,13 @@ fn spread_scaled_between_the_thresholds() {
     assert_eq!(scores(Formula::SpreadScaled, &cluster, &one), [23, 23, 0, 0]);
     // Two containers: the upper threshold is 2000 MiB. a: 100 × (250 − 23) / (2000 − 23) = 11.4
     // c: 500 MiB × 1/4 = 125 MiB; 100 × (125 − 23) / 1977 = 5.1
-    let two = pod("p")
-        .image("registry.local/web:1")
-        .image("registry.local/other:1")
-        .pod();
+    let two = pod("p").image("registry.local/web:1").image("registry.local/other:1").pod();
     assert_eq!(scores(Formula::SpreadScaled, &cluster, &two), [11, 11, 5, 0]);
 }
 
 #[test]
 fn small_images_count_for_nothing_and_large_ones_not_for_more_than_full() {
-    let cluster = cluster([node("a")
-        .has_image("small:1", 23 * MIB)
-        .has_image("large:1", 4000 * MIB)]);
+    let cluster = cluster([node("a").has_image("small:1", 23 * MIB).has_image("large:1", 4000 * MIB)]);
     let score = |image: &str| scores(Formula::SpreadScaled, &cluster, &pod("p").image(image).pod());
     assert_eq!(score("small:1"), [0]);
     assert_eq!(score("large:1"), [100]);
@@ -70,16 +60,14 @@ fn names_without_a_tag_mean_latest() {
 #[test]
 fn image_volumes_and_init_containers_count() {
     let cluster = cluster([node("a").has_image("data:1", 1000 * MIB)]);
-    let by_volume = pod("p").image("x:1").set(
-        "/spec/volumes/-",
-        serde_json::json!({"name": "v", "image": {"reference": "data:1"}}),
-    );
+    let by_volume = pod("p")
+        .image("x:1")
+        .set("/spec/volumes/-", serde_json::json!({"name": "v", "image": {"reference": "data:1"}}));
     // 1000 MiB, one container: full
     assert_eq!(scores(Formula::SpreadScaled, &cluster, &by_volume.pod()), [100]);
-    let by_init = pod("p").image("x:1").set(
-        "/spec/initContainers/-",
-        serde_json::json!({"name": "i", "image": "data:1"}),
-    );
+    let by_init = pod("p")
+        .image("x:1")
+        .set("/spec/initContainers/-", serde_json::json!({"name": "i", "image": "data:1"}));
     // 1000 MiB, two containers: 100 × (1000 − 23) / (2000 − 23) = 49.4
     assert_eq!(scores(Formula::SpreadScaled, &cluster, &by_init.pod()), [49]);
 }

@@ -32,10 +32,7 @@ struct InterPodAffinityArgs {
 
 impl Default for InterPodAffinityArgs {
     fn default() -> Self {
-        Self {
-            hard_pod_affinity_weight: 1,
-            ignore_preferred_terms_of_existing_pods: false,
-        }
+        Self { hard_pod_affinity_weight: 1, ignore_preferred_terms_of_existing_pods: false }
     }
 }
 
@@ -74,11 +71,8 @@ fn all_match(terms: &[AffinityTerm], pod: &Pod) -> bool {
 impl Requeue for InterPodAffinity {
     fn events(&self) -> Vec<EventInterest> {
         vec![
-            EventInterest::new(
-                Resource::Pod,
-                [Action::Add, Action::UpdatePodLabel, Action::Delete],
-            )
-            .if_pod(pod_change_helps),
+            EventInterest::new(Resource::Pod, [Action::Add, Action::UpdatePodLabel, Action::Delete])
+                .if_pod(pod_change_helps),
             EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeLabel])
                 .if_node(node_change_helps),
         ]

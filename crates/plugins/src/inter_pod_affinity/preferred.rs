@@ -18,7 +18,14 @@ use super::{InterPodAffinity, resolved};
 struct DomainScores(HashMap<Name, HashMap<Name, i64>>);
 
 impl DomainScores {
-    fn add(&mut self, term: &AffinityTerm, weight: i64, selected: &Pod, namespace_labels: &Labels, node: &Node) {
+    fn add(
+        &mut self,
+        term: &AffinityTerm,
+        weight: i64,
+        selected: &Pod,
+        namespace_labels: &Labels,
+        node: &Node,
+    ) {
         if !term.matches(selected, namespace_labels) {
             return;
         }
@@ -66,7 +73,14 @@ impl Preferences {
 
 impl InterPodAffinity {
     /// What an existing pod means for a new one, in both directions.
-    fn weigh(&self, scores: &mut DomainScores, preferences: &Preferences, pod: &Pod, existing: &Pod, node: &Node) {
+    fn weigh(
+        &self,
+        scores: &mut DomainScores,
+        preferences: &Preferences,
+        pod: &Pod,
+        existing: &Pod,
+        node: &Node,
+    ) {
         let anywhere = Labels::default();
         for near in &preferences.near {
             scores.add(&near.term, i64::from(near.weight), existing, &anywhere, node);
@@ -104,11 +118,7 @@ impl PreScore for InterPodAffinity {
                 }
             }
         }
-        Ok(if scores.0.is_empty() {
-            PreScoreOutcome::Skip
-        } else {
-            PreScoreOutcome::go(scores)
-        })
+        Ok(if scores.0.is_empty() { PreScoreOutcome::Skip } else { PreScoreOutcome::go(scores) })
     }
 }
 

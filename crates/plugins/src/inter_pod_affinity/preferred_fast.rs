@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use supercargo_framework::fast::{Compiled, FastScore, Normalization, Redo, ScorePart};
 use supercargo_model::{
-    Cluster, Labels, NodeId, Pod,
-    changes::PodChange,
-    label_columns::ABSENT,
-    pod::AffinityTerm,
+    Cluster, Labels, NodeId, Pod, changes::PodChange, label_columns::ABSENT, pod::AffinityTerm,
     pod_groups::TermList,
 };
 

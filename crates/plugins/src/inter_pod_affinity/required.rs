@@ -119,8 +119,7 @@ impl Counts {
 
     pub(super) fn satisfies_existing(&self, node: &Node) -> bool {
         self.existing_anti_affinity.0.is_empty()
-            || (node.labels.iter())
-                .all(|(key, value)| self.existing_anti_affinity.get(key, value) <= 0)
+            || (node.labels.iter()).all(|(key, value)| self.existing_anti_affinity.get(key, value) <= 0)
     }
 }
 

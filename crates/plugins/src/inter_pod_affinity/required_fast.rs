@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::fast::{CLOSED, Compiled, FastFilter, FilterPart, OPEN, Redo};
-use supercargo_model::{
-    Cluster, Labels, NodeId, Pod, changes::PodChange, pod_groups::TermList,
-};
+use supercargo_model::{Cluster, Labels, NodeId, Pod, changes::PodChange, pod_groups::TermList};
 
 use super::{InterPodAffinity, all_match, required::Counts};
 
@@ -78,7 +76,10 @@ impl FilterPart for Required {
 
     fn note(&mut self, cluster: &Cluster, change: &PodChange) -> Redo {
         let theirs = &change.pod.spec.pod_anti_affinity.required;
-        if theirs.is_empty() && self.counts.affinity_terms.is_empty() && self.counts.anti_affinity_terms.is_empty() {
+        if theirs.is_empty()
+            && self.counts.affinity_terms.is_empty()
+            && self.counts.anti_affinity_terms.is_empty()
+        {
             return Redo::Nothing;
         }
         let node = &cluster.node_at(change.node).node;

@@ -10,8 +10,7 @@ use supercargo_framework::{
     event::{Action, EventInterest, Resource},
     normalize,
     points::{
-        Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Requeue,
-        ScoreNode,
+        Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Requeue, ScoreNode,
     },
     registry::Args,
 };
@@ -47,10 +46,7 @@ struct NodeAffinityArgs {
 impl NodeAffinity {
     /// With an affinity that is added to every pod's own.
     pub fn new(args: &Args<'_>) -> Result<Self, Problems> {
-        let added = args
-            .decode::<NodeAffinityArgs>()?
-            .added_affinity
-            .unwrap_or_default();
+        let added = args.decode::<NodeAffinityArgs>()?.added_affinity.unwrap_or_default();
         let mut problems = Problems::default();
         const REQUIRED: &str = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution";
         const PREFERRED: &str = "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution";
@@ -69,11 +65,7 @@ impl NodeAffinity {
                 problems.push(args.problem(&field, defect.message.clone()));
             }
         }
-        if problems.is_empty() {
-            Ok(Self { added })
-        } else {
-            Err(problems)
-        }
+        if problems.is_empty() { Ok(Self { added }) } else { Err(problems) }
     }
 
     fn enforces(&self, node: &Node) -> bool {
@@ -116,10 +108,7 @@ impl PreFilter for NodeAffinity {
         if nodes.as_ref().is_some_and(BTreeSet::is_empty) {
             return Err(Status::unresolvable(CONFLICT));
         }
-        Ok(PreFilterOutcome::Go {
-            nodes,
-            prepared: Prepared::nothing(),
-        })
+        Ok(PreFilterOutcome::Go { nodes, prepared: Prepared::nothing() })
     }
 }
 
@@ -138,7 +127,9 @@ impl Filter for NodeAffinity {
 impl PreScore for NodeAffinity {
     fn pre_score(&self, _: &Cluster, pod: &Pod, _: &[&NodeInfo]) -> Result<PreScoreOutcome, Status> {
         let preferred = &pod.spec.node_affinity.preferred;
-        if let Some(defect) = preferred.iter().filter(|term| counts(term)).find_map(|term| term.preference.defect()) {
+        if let Some(defect) =
+            preferred.iter().filter(|term| counts(term)).find_map(|term| term.preference.defect())
+        {
             return Err(Status::error(defect.to_string()));
         }
         if preferred.is_empty() && self.added.preferred.is_empty() {
@@ -171,15 +162,13 @@ impl NormalizeScore for NodeAffinity {
 impl Requeue for NodeAffinity {
     fn events(&self) -> Vec<EventInterest> {
         let added = self.added.required.clone();
-        vec![
-            EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeLabel]).if_node(
-                move |pod, before, after| {
-                    after.is_some_and(|node| {
-                        matches(added.as_ref(), node) && required_node_affinity(&pod.spec, node)
-                    }) && !before.is_some_and(|node| required_node_affinity(&pod.spec, node))
-                },
-            ),
-        ]
+        vec![EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeLabel]).if_node(
+            move |pod, before, after| {
+                after.is_some_and(|node| {
+                    matches(added.as_ref(), node) && required_node_affinity(&pod.spec, node)
+                }) && !before.is_some_and(|node| required_node_affinity(&pod.spec, node))
+            },
+        )]
     }
 }
 

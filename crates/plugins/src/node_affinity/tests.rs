@@ -42,15 +42,10 @@ fn operators() {
                    {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]),
             "ac",
         ),
-        (
-            json!([{"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["c"]}]}]),
-            "ab",
-        ),
+        (json!([{"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["c"]}]}]), "ab"),
     ];
     for (terms, expected) in cases {
-        let pod = pod("p")
-            .set("/spec/affinity/nodeAffinity", required(terms.clone()))
-            .pod();
+        let pod = pod("p").set("/spec/affinity/nodeAffinity", required(terms.clone())).pod();
         let matching: String = (filter(&NodeAffinity::default(), &cluster, &pod).iter())
             .zip("abc".chars())
             .filter(|(verdict, _)| *verdict == "ok")
@@ -62,21 +57,13 @@ fn operators() {
 
 #[test]
 fn node_selector_and_affinity_must_both_hold() {
-    let cluster = cluster([
-        node("a").label("disk", "ssd").label("zone", "z1"),
-        node("b").label("disk", "ssd"),
-    ]);
+    let cluster =
+        cluster([node("a").label("disk", "ssd").label("zone", "z1"), node("b").label("disk", "ssd")]);
     let pod = pod("p")
         .set("/spec/nodeSelector", json!({"zone": "z1"}))
-        .set(
-            "/spec/affinity/nodeAffinity",
-            required(expression("disk", "In", &["ssd"])),
-        )
+        .set("/spec/affinity/nodeAffinity", required(expression("disk", "In", &["ssd"])))
         .pod();
-    assert_eq!(
-        filter(&NodeAffinity::default(), &cluster, &pod),
-        ["ok", NOT_MATCHED]
-    );
+    assert_eq!(filter(&NodeAffinity::default(), &cluster, &pod), ["ok", NOT_MATCHED]);
 }
 
 #[test]
@@ -99,15 +86,10 @@ fn named_nodes_narrow_the_search() {
         (json!([two("a", "a")]), Ok(Some("a"))),
         (json!([two("a", "b")]), Err(CONFLICT)),
         (json!([two("a", "b"), by_name(&["c"])]), Ok(Some("c"))),
-        (
-            json!([by_name(&["a"]), {"matchExpressions": [{"key": "x", "operator": "Exists"}]}]),
-            Ok(None),
-        ),
+        (json!([by_name(&["a"]), {"matchExpressions": [{"key": "x", "operator": "Exists"}]}]), Ok(None)),
     ];
     for (terms, expected) in cases {
-        let pod = pod("p")
-            .set("/spec/affinity/nodeAffinity", required(terms.clone()))
-            .pod();
+        let pod = pod("p").set("/spec/affinity/nodeAffinity", required(terms.clone())).pod();
         let found = match NodeAffinity::default().pre_filter(&Cluster::default(), &pod) {
             Ok(PreFilterOutcome::Go { nodes, .. }) => {
                 Ok(nodes.map(|nodes| nodes.iter().map(|n| &**n).collect::<String>()))
@@ -115,11 +97,7 @@ fn named_nodes_narrow_the_search() {
             Ok(PreFilterOutcome::Skip) => panic!("skipped"),
             Err(status) => Err(status.message()),
         };
-        assert_eq!(
-            found,
-            expected.map(|n| n.map(str::to_owned)).map_err(str::to_owned),
-            "{terms}"
-        );
+        assert_eq!(found, expected.map(|n| n.map(str::to_owned)).map_err(str::to_owned), "{terms}");
     }
 }
 
@@ -130,9 +108,7 @@ fn preferred_terms_add_up() {
         node("b").label("disk", "ssd"),
         node("c"),
     ]);
-    let prefers = |key: &str, value: &str, weight: i32| {
-        json!({"weight": weight, "preference": {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}})
-    };
+    let prefers = |key: &str, value: &str, weight: i32| json!({"weight": weight, "preference": {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}});
     let pod = pod("p")
         .set(
             "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution",
@@ -214,9 +190,7 @@ fn bad_added_affinity_is_told_with_its_place() {
 
 #[test]
 fn only_a_node_that_comes_to_match_helps() {
-    let pod = pod("p")
-        .set("/spec/nodeSelector", json!({"disk": "ssd"}))
-        .pod();
+    let pod = pod("p").set("/spec/nodeSelector", json!({"disk": "ssd"})).pod();
     let (plain, ssd) = (node("n").node(), node("n").label("disk", "ssd").node());
     let interest = &NodeAffinity::default().events()[0];
     let helps = |before, after| {

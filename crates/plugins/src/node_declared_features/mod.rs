@@ -21,10 +21,7 @@ impl PreFilter for NodeDeclaredFeatures {
         if pod.spec.required_features.is_empty() {
             return Ok(PreFilterOutcome::Skip);
         }
-        Ok(PreFilterOutcome::Go {
-            nodes: None,
-            prepared: Prepared::nothing(),
-        })
+        Ok(PreFilterOutcome::Go { nodes: None, prepared: Prepared::nothing() })
     }
 }
 
@@ -34,9 +31,7 @@ impl Filter for NodeDeclaredFeatures {
         if pod.spec.required_features.iter().all(|f| declared.contains(f)) {
             Ok(())
         } else {
-            Err(Status::unresolvable(
-                "node(s) didn't match Pod's required features",
-            ))
+            Err(Status::unresolvable("node(s) didn't match Pod's required features"))
         }
     }
 }
@@ -44,18 +39,15 @@ impl Filter for NodeDeclaredFeatures {
 impl Requeue for NodeDeclaredFeatures {
     fn events(&self) -> Vec<EventInterest> {
         vec![
-            EventInterest::new(
-                Resource::Node,
-                [Action::Add, Action::UpdateNodeDeclaredFeature],
-            )
-            .if_node(|_, before, after| {
-                let features = |node: &supercargo_model::Node| node.declared_features.clone();
-                before.map(features) != after.map(features)
-            }),
+            EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeDeclaredFeature]).if_node(
+                |_, before, after| {
+                    let features = |node: &supercargo_model::Node| node.declared_features.clone();
+                    before.map(features) != after.map(features)
+                },
+            ),
             EventInterest::new(Resource::Pod, [Action::Update]).if_pod(|pod, before, after| {
                 let features = |pod: &Pod| pod.spec.required_features.clone();
-                after.is_some_and(|after| after.uid == pod.uid)
-                    && before.map(features) != after.map(features)
+                after.is_some_and(|after| after.uid == pod.uid) && before.map(features) != after.map(features)
             }),
         ]
     }
@@ -80,21 +72,13 @@ mod tests {
         let cluster = cluster([
             node("both").set(
                 "/status/declaredFeatures",
-                json!([
-                    "RestartAllContainersOnContainerExits",
-                    "UserNamespacesHostNetworkSupport"
-                ]),
+                json!(["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"]),
             ),
             node("none"),
-            node("one").set(
-                "/status/declaredFeatures",
-                json!(["UserNamespacesHostNetworkSupport"]),
-            ),
+            node("one").set("/status/declaredFeatures", json!(["UserNamespacesHostNetworkSupport"])),
         ]);
         let plain = pod("plain").pod();
-        let host_user = pod("p")
-            .set("/spec/hostNetwork", true)
-            .set("/spec/hostUsers", false);
+        let host_user = pod("p").set("/spec/hostNetwork", true).set("/spec/hostUsers", false);
         let rules = json!({"name": "c", "restartPolicyRules": [{"action": "RestartAllContainers"}]});
         let both = host_user.clone().set("/spec/containers/-", rules).pod();
         // (pod, verdicts for both, none, one)

@@ -19,9 +19,9 @@ pub struct NodeName;
 impl Filter for NodeName {
     fn filter(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
         match &pod.node {
-            Some(wanted) if wanted != node.name() => Err(Status::unresolvable(
-                "node(s) didn't match the requested node name",
-            )),
+            Some(wanted) if wanted != node.name() => {
+                Err(Status::unresolvable("node(s) didn't match the requested node name"))
+            }
             _ => Ok(()),
         }
     }
@@ -48,9 +48,7 @@ mod tests {
     fn only_the_named_node_will_do() {
         let cluster = cluster([node("a"), node("b")]);
         let verdict = |pod: &Pod, name: &str| {
-            NodeName
-                .filter(&Prepared::nothing(), &cluster, pod, cluster.node(name).unwrap())
-                .is_ok()
+            NodeName.filter(&Prepared::nothing(), &cluster, pod, cluster.node(name).unwrap()).is_ok()
         };
         let anywhere = pod("p").pod();
         let on_a = pod("p").on("a").pod();

@@ -25,19 +25,14 @@ impl PreFilter for NodePorts {
         if pod.spec.host_ports.is_empty() {
             return Ok(PreFilterOutcome::Skip);
         }
-        Ok(PreFilterOutcome::Go {
-            nodes: None,
-            prepared: Prepared::nothing(),
-        })
+        Ok(PreFilterOutcome::Go { nodes: None, prepared: Prepared::nothing() })
     }
 }
 
 impl Filter for NodePorts {
     fn filter(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
         if conflict(&pod.spec.host_ports, &node.used_ports) {
-            Err(Status::unschedulable(
-                "node(s) didn't have free ports for the requested pod ports",
-            ))
+            Err(Status::unschedulable("node(s) didn't have free ports for the requested pod ports"))
         } else {
             Ok(())
         }
@@ -118,11 +113,7 @@ mod tests {
             let holder = with_port(pod("holder").on("n"), taken.0, taken.1, taken.2);
             let cluster = cluster([node("n"), holder]);
             let asking = with_port(pod("p"), wanted.0, wanted.1, wanted.2).pod();
-            assert_eq!(
-                filter(&NodePorts, &cluster, &asking)[0] == "ok",
-                fits,
-                "{taken:?} {wanted:?}"
-            );
+            assert_eq!(filter(&NodePorts, &cluster, &asking)[0] == "ok", fits, "{taken:?} {wanted:?}");
         }
     }
 

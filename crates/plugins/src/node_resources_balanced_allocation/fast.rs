@@ -47,13 +47,17 @@ impl ScorePart for CpuAndMemory {
     fn fill(&mut self, cluster: &Cluster, _: &[f64], column: &mut [f64]) {
         let Columns { cpu, memory, inexact, .. } = cluster.columns();
         let this = &*self;
-        vectorized(|| {
-            let cpu = cpu.used.iter().zip(&cpu.allocatable);
-            let memory = memory.used.iter().zip(&memory.allocatable);
-            for ((score, (cpu, all_cpu)), (memory, all_memory)) in column.iter_mut().zip(cpu).zip(memory) {
-                *score = this.of(*cpu, *all_cpu, *memory, *all_memory);
-            }
-        });
+        vectorized(
+            #[inline(always)]
+            || {
+                let cpu = cpu.used.iter().zip(&cpu.allocatable);
+                let memory = memory.used.iter().zip(&memory.allocatable);
+                for ((score, (cpu, all_cpu)), (memory, all_memory)) in column.iter_mut().zip(cpu).zip(memory)
+                {
+                    *score = this.of(*cpu, *all_cpu, *memory, *all_memory);
+                }
+            },
+        );
         for node in inexact.iter() {
             column[node.index()] = self.exact.score(cluster, node);
         }
@@ -80,7 +84,8 @@ impl FastScore for NodeResourcesBalancedAllocation {
             return Compiled::Idle;
         }
         let names: Vec<&str> = self.resources.iter().map(|r| &*r.name).collect();
-        let default = self.formula == Formula::BalanceImprovement && names == [resources::CPU, resources::MEMORY];
+        let default =
+            self.formula == Formula::BalanceImprovement && names == [resources::CPU, resources::MEMORY];
         let exact = NodeByNode { plugin: self, pod: pod.clone() };
         if default {
             let (cpu, memory) = (held.milli_cpu as f64, held.memory as f64);

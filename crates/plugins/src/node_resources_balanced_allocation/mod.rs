@@ -57,14 +57,7 @@ impl NodeResourcesBalancedAllocation {
                 problems.push(args.problem(&format!("resources[{i}].weight"), message));
             }
         }
-        if problems.is_empty() {
-            Ok(Self {
-                formula: given.formula,
-                resources,
-            })
-        } else {
-            Err(problems)
-        }
+        if problems.is_empty() { Ok(Self { formula: given.formula, resources }) } else { Err(problems) }
     }
 
     /// The share of each resource that is taken, without the pod and with it. Resources that do not count are left out.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use supercargo_framework::{
     MAX_SCORE,
     fast::{CLOSED, Compiled, FastFilter, FastScore, FilterPart, OPEN, ScorePart},
-    vector::vectorized,
+    vector::{quotient, vectorized},
 };
 use supercargo_model::{
     Cluster, Name, NodeId, NodeInfo, Pod,
@@ -32,17 +32,20 @@ impl Wanted {
     fn passes_exactly(&self, node: &NodeInfo) -> bool {
         let mut shortage = Shortage::default();
         shortage.check_all(&self.pod.spec.requests.fit, node, |resource| self.plugin.ignores(resource));
-        node.pods.len() as i64 + 1 <= node.node.allocatable.pods && shortage.verdict().is_ok()
+        (node.pods.len() as i64) < node.node.allocatable.pods && shortage.verdict().is_ok()
     }
 }
 
 /// Closes the nodes that have less than this left.
 fn close_without(column: &ResourceColumn, wanted: f64, open: &mut [f64]) {
-    vectorized(|| {
-        for ((open, all), used) in open.iter_mut().zip(&column.allocatable).zip(&column.used) {
-            *open = if wanted <= all - used { *open } else { CLOSED };
-        }
-    });
+    vectorized(
+        #[inline(always)]
+        || {
+            for ((open, all), used) in open.iter_mut().zip(&column.allocatable).zip(&column.used) {
+                *open = if wanted <= all - used { *open } else { CLOSED };
+            }
+        },
+    );
 }
 
 fn has(column: &ResourceColumn, wanted: f64, i: usize) -> bool {
@@ -84,8 +87,10 @@ impl FilterPart for Wanted {
         has(&columns.pods, 1.0, i)
             && (fit.milli_cpu == 0 || has(&columns.cpu, fit.milli_cpu as f64, i))
             && (fit.memory == 0 || has(&columns.memory, fit.memory as f64, i))
-            && (fit.ephemeral_storage == 0 || has(&columns.ephemeral_storage, fit.ephemeral_storage as f64, i))
-            && (self.scalars.iter()).all(|(name, wanted)| columns.scalar(name).is_some_and(|c| has(c, *wanted, i)))
+            && (fit.ephemeral_storage == 0
+                || has(&columns.ephemeral_storage, fit.ephemeral_storage as f64, i))
+            && (self.scalars.iter())
+                .all(|(name, wanted)| columns.scalar(name).is_some_and(|c| has(c, *wanted, i)))
     }
 }
 
@@ -132,35 +137,105 @@ impl HasScorer for SingleStrategy {
     }
 }
 
-/// What there is, and what is taken; `None` if the cluster has none of it.
-fn column<'a>(columns: &'a Columns, resource: &str) -> Option<(&'a [f64], &'a [f64])> {
-    Some(match resource {
-        resources::CPU => (&columns.cpu.allocatable, &columns.cpu_or_default),
-        resources::MEMORY => (&columns.memory.allocatable, &columns.memory_or_default),
-        resources::EPHEMERAL_STORAGE => {
-            (&columns.ephemeral_storage.allocatable, &columns.ephemeral_storage.used)
-        }
-        other => {
-            let column = columns.scalar(other)?;
-            (&column.allocatable, &column.used)
-        }
-    })
+/// A resource of all nodes: what there is, its inverse, and what is taken.
+#[derive(Clone, Copy)]
+struct Amounts<'a> {
+    all: &'a [f64],
+    inverse: &'a [f64],
+    used: &'a [f64],
 }
 
-/// The score of one resource of one node, and the weight it counts with: none where the node has nothing of it.
-#[inline(always)]
-fn resource_score(most: bool, all: f64, requested: f64) -> f64 {
-    let amount = if most {
-        if requested > all { all } else { requested }
-    } else if requested > all {
-        0.0
-    } else {
-        all - requested
+/// `None` if the cluster has none of it.
+fn amounts<'a>(columns: &'a Columns, resource: &str) -> Option<Amounts<'a>> {
+    let (column, used) = match resource {
+        resources::CPU => (&columns.cpu, &columns.cpu_or_default),
+        resources::MEMORY => (&columns.memory, &columns.memory_or_default),
+        resources::EPHEMERAL_STORAGE => (&columns.ephemeral_storage, &columns.ephemeral_storage.used),
+        other => columns.scalar(other).map(|column| (column, &column.used))?,
     };
-    if all == 0.0 { 0.0 } else { (amount * FULL / all).trunc() }
+    Some(Amounts { all: &column.allocatable, inverse: &column.inverse, used })
+}
+
+/// The score of one resource of one node; 0 where the node has nothing of it.
+#[inline(always)]
+fn resource_score<const MOST: bool>(all: f64, inverse: f64, requested: f64) -> f64 {
+    let amount = if MOST { requested } else { all - requested };
+    let over = if MOST { all } else { 0.0 };
+    quotient((if requested > all { over } else { amount }) * FULL, inverse)
+}
+
+/// Two resources in one pass: what most configurations score by.
+#[inline(always)]
+fn fill_two<const MOST: bool>(
+    scores: &mut [f64],
+    one: (Amounts<'_>, &Counted),
+    other: (Amounts<'_>, &Counted),
+) {
+    let ((a, r1), (b, r2)) = (one, other);
+    let both = 1.0 / (r1.weight + r2.weight);
+    let first = a.all.iter().zip(a.inverse).zip(a.used);
+    let second = b.all.iter().zip(b.inverse).zip(b.used);
+    for ((score, ((all1, inverse1), used1)), ((all2, inverse2), used2)) in
+        scores.iter_mut().zip(first).zip(second)
+    {
+        let score1 = resource_score::<MOST>(*all1, *inverse1, used1 + r1.wanted);
+        let score2 = resource_score::<MOST>(*all2, *inverse2, used2 + r2.wanted);
+        let mean = quotient(r1.weight * score1 + r2.weight * score2, both);
+        // Where a node lacks one of them, the other counts alone; the score of what it lacks is 0.
+        let lacks = *all1 == 0.0 || *all2 == 0.0;
+        *score = if lacks { score1 + score2 } else { mean };
+    }
+}
+
+/// One of several resources: adds its points, and its weight.
+#[inline(always)]
+fn add_one<const MOST: bool>(
+    scores: &mut [f64],
+    weights: &mut [f64],
+    amounts: Amounts<'_>,
+    counted: &Counted,
+) {
+    let nodes = amounts.all.iter().zip(amounts.inverse).zip(amounts.used);
+    for ((score, weights), ((all, inverse), used)) in scores.iter_mut().zip(weights).zip(nodes) {
+        let points = counted.weight * resource_score::<MOST>(*all, *inverse, used + counted.wanted);
+        *score += if *all == 0.0 { 0.0 } else { points };
+        *weights += if *all == 0.0 { 0.0 } else { counted.weight };
+    }
 }
 
 impl<P: HasScorer> StrategyScore<P> {
+    fn fill_any(&mut self, columns: &Columns, scores: &mut [f64]) {
+        scores.fill(0.0);
+        self.weights.clear();
+        self.weights.resize(scores.len(), 0.0);
+        let weights = &mut self.weights;
+        for counted in &self.counted {
+            let Some(amounts) = amounts(columns, &counted.name) else {
+                continue;
+            };
+            if self.most {
+                vectorized(
+                    #[inline(always)]
+                    || add_one::<true>(scores, weights, amounts, counted),
+                );
+            } else {
+                vectorized(
+                    #[inline(always)]
+                    || add_one::<false>(scores, weights, amounts, counted),
+                );
+            }
+        }
+        vectorized(
+            #[inline(always)]
+            || {
+                for (score, weights) in scores.iter_mut().zip(weights.iter()) {
+                    let mean = (*score / *weights).trunc();
+                    *score = if *weights == 0.0 { 0.0 } else { mean };
+                }
+            },
+        );
+    }
+
     fn exact(&self, node: &NodeInfo) -> f64 {
         self.plugin.scorer().score(&self.pod, node) as f64
     }
@@ -169,27 +244,25 @@ impl<P: HasScorer> StrategyScore<P> {
 impl<P: HasScorer> ScorePart for StrategyScore<P> {
     fn fill(&mut self, cluster: &Cluster, _: &[f64], scores: &mut [f64]) {
         let columns = cluster.columns();
-        scores.fill(0.0);
-        self.weights.clear();
-        self.weights.resize(scores.len(), 0.0);
-        let (most, weights) = (self.most, &mut self.weights);
-        for Counted { name, wanted, weight } in &self.counted {
-            let Some((all, used)) = column(columns, name) else {
-                continue;
-            };
-            vectorized(|| {
-                let nodes = all.iter().zip(used).zip(scores.iter_mut()).zip(weights.iter_mut());
-                for (((all, used), score), weights) in nodes {
-                    *score += weight * resource_score(most, *all, used + wanted);
-                    *weights += if *all == 0.0 { 0.0 } else { *weight };
-                }
-            });
-        }
-        vectorized(|| {
-            for (score, weights) in scores.iter_mut().zip(weights.iter()) {
-                *score = if *weights == 0.0 { 0.0 } else { (*score / *weights).trunc() };
+        let found = |counted: &Counted| amounts(columns, &counted.name);
+        if let [one, other] = &self.counted[..]
+            && let (Some(first), Some(second)) = (found(one), found(other))
+        {
+            let (first, second) = ((first, one), (second, other));
+            if self.most {
+                vectorized(
+                    #[inline(always)]
+                    || fill_two::<true>(scores, first, second),
+                );
+            } else {
+                vectorized(
+                    #[inline(always)]
+                    || fill_two::<false>(scores, first, second),
+                );
             }
-        });
+        } else {
+            self.fill_any(columns, scores);
+        }
         for node in columns.inexact.iter() {
             scores[node.index()] = self.exact(cluster.node_at(node));
         }
@@ -202,9 +275,17 @@ impl<P: HasScorer> ScorePart for StrategyScore<P> {
         }
         let (mut sum, mut weights) = (0.0, 0.0);
         for Counted { name, wanted, weight } in &self.counted {
-            if let Some((all, used)) = column(columns, name) {
-                sum += weight * resource_score(self.most, all[i], used[i] + wanted);
-                weights += if all[i] == 0.0 { 0.0 } else { *weight };
+            if let Some(Amounts { all, inverse, used }) = amounts(columns, name)
+                && all[i] != 0.0
+            {
+                let requested = used[i] + wanted;
+                let score = if self.most {
+                    resource_score::<true>(all[i], inverse[i], requested)
+                } else {
+                    resource_score::<false>(all[i], inverse[i], requested)
+                };
+                sum += weight * score;
+                weights += weight;
             }
         }
         if weights == 0.0 { 0.0 } else { (sum / weights).trunc() }

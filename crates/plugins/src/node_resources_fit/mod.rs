@@ -18,9 +18,7 @@ use supercargo_model::{Cluster, Name, Node, NodeInfo, Pod, Resources, labels, re
 
 use crate::resource_weights::{self, ResourceWeight};
 
-pub use older_names::{
-    LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO, SingleStrategy,
-};
+pub use older_names::{LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO, SingleStrategy};
 use strategy::{Scorer, ShapePoint, Strategy, shape_problems};
 
 /// The plugin's name.
@@ -109,11 +107,7 @@ impl ScoringStrategy {
 
     fn scorer(self, args: &Args<'_>, problems: &mut Problems) -> Scorer {
         let resources = resource_weights::with_defaults(self.resources);
-        problems.extend(resource_weights::problems(
-            args,
-            "scoringStrategy.resources",
-            &resources,
-        ));
+        problems.extend(resource_weights::problems(args, "scoringStrategy.resources", &resources));
         const RATIO: &str = "scoringStrategy.requestedToCapacityRatio";
         let kind = self.kind.unwrap_or_else(|| {
             let message = "must be LeastAllocated, MostAllocated or RequestedToCapacityRatio";
@@ -141,19 +135,13 @@ impl ScoringStrategy {
                 }
             }
         };
-        Scorer {
-            strategy,
-            resources,
-        }
+        Scorer { strategy, resources }
     }
 }
 
 impl PreFilter for NodeResourcesFit {
     fn pre_filter(&self, _: &Cluster, _: &Pod) -> Result<PreFilterOutcome, Status> {
-        Ok(PreFilterOutcome::Go {
-            nodes: None,
-            prepared: Prepared::nothing(),
-        })
+        Ok(PreFilterOutcome::Go { nodes: None, prepared: Prepared::nothing() })
     }
 }
 
@@ -179,25 +167,13 @@ struct Shortage {
 impl Shortage {
     fn check_all(&mut self, wanted: &Resources, node: &NodeInfo, ignores: impl Fn(&str) -> bool) {
         let (all, used) = (&node.node.allocatable, &node.requested);
-        self.check(wanted.milli_cpu, used.milli_cpu, all.milli_cpu, || {
-            "Insufficient cpu".into()
-        });
-        self.check(wanted.memory, used.memory, all.memory, || {
-            "Insufficient memory".into()
-        });
-        let disk = (
-            wanted.ephemeral_storage,
-            used.ephemeral_storage,
-            all.ephemeral_storage,
-        );
-        self.check(disk.0, disk.1, disk.2, || {
-            "Insufficient ephemeral-storage".into()
-        });
+        self.check(wanted.milli_cpu, used.milli_cpu, all.milli_cpu, || "Insufficient cpu".into());
+        self.check(wanted.memory, used.memory, all.memory, || "Insufficient memory".into());
+        let disk = (wanted.ephemeral_storage, used.ephemeral_storage, all.ephemeral_storage);
+        self.check(disk.0, disk.1, disk.2, || "Insufficient ephemeral-storage".into());
         for (name, amount) in &wanted.scalars {
             if *amount != 0 && !ignores(name) {
-                self.check(*amount, used.get(name), all.get(name), || {
-                    format!("Insufficient {name}").into()
-                });
+                self.check(*amount, used.get(name), all.get(name), || format!("Insufficient {name}").into());
             }
         }
     }
@@ -251,8 +227,7 @@ fn grew(pod: &Pod, before: &Node, after: &Node) -> bool {
         || (wanted.milli_cpu > 0 && after.milli_cpu > before.milli_cpu)
         || (wanted.memory > 0 && after.memory > before.memory)
         || (wanted.ephemeral_storage > 0 && after.ephemeral_storage > before.ephemeral_storage)
-        || (wanted.scalars.iter())
-            .any(|(name, amount)| *amount != 0 && after.get(name) > before.get(name))
+        || (wanted.scalars.iter()).any(|(name, amount)| *amount != 0 && after.get(name) > before.get(name))
 }
 
 /// Whether a pod holds less than before of something that another pod wants.
@@ -262,8 +237,7 @@ fn shrank(pod: &Pod, before: &Pod, after: &Pod) -> bool {
     (wanted.milli_cpu > 0 && after.milli_cpu < before.milli_cpu)
         || (wanted.memory > 0 && after.memory < before.memory)
         || (wanted.ephemeral_storage > 0 && after.ephemeral_storage < before.ephemeral_storage)
-        || (wanted.scalars.iter())
-            .any(|(name, amount)| *amount != 0 && after.get(name) < before.get(name))
+        || (wanted.scalars.iter()).any(|(name, amount)| *amount != 0 && after.get(name) < before.get(name))
 }
 
 impl Requeue for NodeResourcesFit {
@@ -279,12 +253,13 @@ impl Requeue for NodeResourcesFit {
                     _ => true,
                 },
             ),
-            EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeAllocatable])
-                .if_node(|pod, before, after| {
+            EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeAllocatable]).if_node(
+                |pod, before, after| {
                     after.is_some_and(|after| {
                         fits_empty(pod, after) && before.is_none_or(|before| grew(pod, before, after))
                     })
-                }),
+                },
+            ),
         ]
     }
 }

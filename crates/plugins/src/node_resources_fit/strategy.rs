@@ -83,12 +83,8 @@ impl Strategy {
             Self::LeastAllocated if requested > capacity => 0,
             Self::LeastAllocated => ratio(capacity.saturating_sub(requested), MAX_SCORE, capacity),
             Self::MostAllocated => ratio(requested.min(capacity), MAX_SCORE, capacity),
-            Self::RequestedToCapacityRatio(shape) if requested > capacity => {
-                along(shape, FULL_PERCENT)
-            }
-            Self::RequestedToCapacityRatio(shape) => {
-                along(shape, ratio(requested, FULL_PERCENT, capacity))
-            }
+            Self::RequestedToCapacityRatio(shape) if requested > capacity => along(shape, FULL_PERCENT),
+            Self::RequestedToCapacityRatio(shape) => along(shape, ratio(requested, FULL_PERCENT, capacity)),
         }
     }
 }
@@ -121,9 +117,7 @@ pub(crate) fn shape_problems(args: &Args<'_>, field: &str, shape: &[ShapePoint])
         return vec![args.problem(field, "at least one point is needed")];
     }
     let mut problems = Vec::new();
-    let unsorted = shape
-        .windows(2)
-        .position(|pair| pair[0].utilization >= pair[1].utilization);
+    let unsorted = shape.windows(2).position(|pair| pair[0].utilization >= pair[1].utilization);
     if let Some(i) = unsorted {
         let field = format!("{field}[{}].utilization", i + 1);
         problems.push(args.problem(&field, "utilizations must increase from point to point"));

@@ -49,11 +49,9 @@ impl Requeue for NodeUnschedulable {
                     !was_open && after.is_some_and(|node| !node.unschedulable)
                 },
             ),
-            EventInterest::new(Resource::Pod, [Action::UpdatePodToleration]).if_pod(
-                |pod, _, after| {
-                    after.is_some_and(|after| after.uid == pod.uid && tolerates_cordon(after))
-                },
-            ),
+            EventInterest::new(Resource::Pod, [Action::UpdatePodToleration]).if_pod(|pod, _, after| {
+                after.is_some_and(|after| after.uid == pod.uid && tolerates_cordon(after))
+            }),
         ]
     }
 }
@@ -77,10 +75,7 @@ mod tests {
 
     #[test]
     fn cordoned_nodes_take_no_pods_but_those_that_tolerate_it() {
-        let cluster = cluster([
-            node("open"),
-            node("cordoned").set("/spec/unschedulable", true),
-        ]);
+        let cluster = cluster([node("open"), node("cordoned").set("/spec/unschedulable", true)]);
         let plain = pod("plain").pod();
         let daemon = pod("daemon")
             .toleration(json!({"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}))
@@ -91,10 +86,7 @@ mod tests {
                 .map_err(|status| status.message())
         };
         assert_eq!(verdict(&plain, "open"), Ok(()));
-        assert_eq!(
-            verdict(&plain, "cordoned"),
-            Err("node(s) were unschedulable".to_owned())
-        );
+        assert_eq!(verdict(&plain, "cordoned"), Err("node(s) were unschedulable".to_owned()));
         assert_eq!(verdict(&daemon, "cordoned"), Ok(()));
     }
 

@@ -89,7 +89,10 @@ fn find_claim<'a>(
         };
     };
     if must_own && claim.controller_uid.as_ref() != Some(&pod.uid) {
-        return Err(Status::error(format!("PVC {key} was not created for pod {} (pod is not owner)", pod.key())));
+        return Err(Status::error(format!(
+            "PVC {key} was not created for pod {} (pod is not owner)",
+            pod.key()
+        )));
     }
     Ok(Some(claim))
 }

@@ -125,20 +125,28 @@ impl Requeue for NodeVolumeLimits {
         use Action::{Add, Delete, Update};
         vec![
             EventInterest::new(Resource::CsiNode, [Add]),
-            EventInterest::new(Resource::CsiNode, [Update]).if_object(|_, before, after| match (before, after) {
-                (Some(Object::CsiNode(before)), Some(Object::CsiNode(after))) => raises_a_limit(before, after),
-                _ => true,
+            EventInterest::new(Resource::CsiNode, [Update]).if_object(|_, before, after| {
+                match (before, after) {
+                    (Some(Object::CsiNode(before)), Some(Object::CsiNode(after))) => {
+                        raises_a_limit(before, after)
+                    }
+                    _ => true,
+                }
             }),
             EventInterest::new(Resource::Pod, [Delete])
                 .if_pod(|_, deleted, _| deleted.is_none_or(held_attachable_volumes)),
-            EventInterest::new(Resource::PersistentVolumeClaim, [Add]).if_object(|pod, _, added| match added {
-                Some(Object::PersistentVolumeClaim(claim)) => uses(pod, claim),
-                _ => true,
-            }),
-            EventInterest::new(Resource::VolumeAttachment, [Delete]).if_object(|pod, deleted, _| match deleted {
-                Some(Object::VolumeAttachment(deleted)) => may_use_driver(pod, deleted),
-                _ => true,
-            }),
+            EventInterest::new(Resource::PersistentVolumeClaim, [Add]).if_object(
+                |pod, _, added| match added {
+                    Some(Object::PersistentVolumeClaim(claim)) => uses(pod, claim),
+                    _ => true,
+                },
+            ),
+            EventInterest::new(Resource::VolumeAttachment, [Delete]).if_object(
+                |pod, deleted, _| match deleted {
+                    Some(Object::VolumeAttachment(deleted)) => may_use_driver(pod, deleted),
+                    _ => true,
+                },
+            ),
         ]
     }
 }

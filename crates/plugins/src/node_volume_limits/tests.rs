@@ -9,8 +9,9 @@ const DRIVER: &str = "csi.example.com";
 const EBS: &str = "ebs.csi.aws.com";
 
 fn csi_node(drivers: &[(&str, Option<i32>)]) -> Builder {
-    let drivers: Vec<Value> =
-        (drivers.iter()).map(|(name, limit)| json!({"name": name, "allocatable": {"count": limit}})).collect();
+    let drivers: Vec<Value> = (drivers.iter())
+        .map(|(name, limit)| json!({"name": name, "allocatable": {"count": limit}}))
+        .collect();
     object(json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "CSINode",
         "metadata": {"name": "n"}, "spec": {"drivers": drivers},
@@ -62,7 +63,8 @@ fn disk(name: &str, disk: Value) -> Builder {
 
 /// What node `n` says to a pod, in a cluster with volumes a, b and c of the driver and x of another.
 fn said(pod: &Builder, others: impl IntoIterator<Item = Builder>) -> String {
-    let volumes = [bound("a", DRIVER), bound("b", DRIVER), bound("c", DRIVER), bound("x", "other.example.com")];
+    let volumes =
+        [bound("a", DRIVER), bound("b", DRIVER), bound("c", DRIVER), bound("x", "other.example.com")];
     let cluster = cluster(volumes.into_iter().flatten().chain([node("n")]).chain(others));
     filter(&NodeVolumeLimits, &cluster, &pod.clone().pod()).concat()
 }
@@ -122,11 +124,17 @@ fn attachments_that_no_pod_uses() {
 #[test]
 fn volumes_yet_to_be_made() {
     let unbound = |name, class: &str| claim(name, json!({"storageClassName": class}));
-    let classes =
-        || [class("csi", DRIVER), class("ebs", "kubernetes.io/aws-ebs"), class("vm", "kubernetes.io/vsphere-volume")];
+    let classes = || {
+        [
+            class("csi", DRIVER),
+            class("ebs", "kubernetes.io/aws-ebs"),
+            class("vm", "kubernetes.io/vsphere-volume"),
+        ]
+    };
     let limits = || csi_node(&[(DRIVER, Some(1)), (EBS, Some(1)), ("csi.vsphere.vmware.com", Some(0))]);
     let said = |wanted: &[&str]| {
-        let volumes = [unbound("c1", "csi"), unbound("c2", "csi"), unbound("e1", "ebs"), unbound("e2", "ebs")];
+        let volumes =
+            [unbound("c1", "csi"), unbound("c2", "csi"), unbound("e1", "ebs"), unbound("e2", "ebs")];
         let others = [unbound("v1", "vm"), unbound("u1", "unknown"), claim("n1", json!({}))];
         let prebound = claim("p1", json!({"volumeName": "gone", "storageClassName": "csi"}));
         let objects = volumes.into_iter().chain(others).chain(classes()).chain([prebound, limits()]);
@@ -152,7 +160,10 @@ fn disks_of_the_way_of_old() {
     let persistent = || [claim("e", json!({"volumeName": "e"})), volume("e", ebs("vol-1"))];
     let objects = || persistent().into_iter().chain([limit()]);
     assert_eq!(said(&disk("p", ebs("vol-1")), objects().chain([claims("q", &["e"]).on("n")])), "ok");
-    assert_eq!(said(&disk("p", ebs("vol-2")), objects().chain([claims("q", &["e"]).on("n")])), LIMIT_EXCEEDED);
+    assert_eq!(
+        said(&disk("p", ebs("vol-2")), objects().chain([claims("q", &["e"]).on("n")])),
+        LIMIT_EXCEEDED
+    );
     // Without a CSINode nothing is handed over, not even a disk that cannot be.
     assert_eq!(said(&disk("p", ebs("aws://z/x")), []), "ok");
     assert_eq!(
@@ -201,8 +212,9 @@ fn missing_claims() {
 
 #[test]
 fn skips_what_is_never_attached() {
-    let skips =
-        |pod: Builder| matches!(NodeVolumeLimits.pre_filter(&cluster([]), &pod.pod()), Ok(PreFilterOutcome::Skip));
+    let skips = |pod: Builder| {
+        matches!(NodeVolumeLimits.pre_filter(&cluster([]), &pod.pod()), Ok(PreFilterOutcome::Skip))
+    };
     assert!(skips(pod("p")));
     assert!(skips(disk("p", json!({"emptyDir": {}}))));
     assert!(skips(disk("p", json!({"csi": {"driver": DRIVER}}))));
@@ -254,7 +266,9 @@ fn only_pods_with_volumes_on_a_node_help() {
     let helps = |deleted: Builder| {
         let deleted = deleted.pod();
         let change = Change::Pod(Some(&deleted), None);
-        events.iter().any(|interest| interest.helps(Resource::Pod, Action::Delete, &pod("p").claim("c").pod(), &change))
+        events.iter().any(|interest| {
+            interest.helps(Resource::Pod, Action::Delete, &pod("p").claim("c").pod(), &change)
+        })
     };
     assert!(helps(pod("q").claim("d").on("n")));
     assert!(helps(pod("q").claim("d").set("/status/nominatedNodeName", "n")));

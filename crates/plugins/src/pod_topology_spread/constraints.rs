@@ -37,8 +37,7 @@ impl Constraint {
     pub(super) fn includes(&self, pod: &PodSpec, node: &Node) -> bool {
         let honor = NodeInclusionPolicy::Honor;
         (self.affinity_policy != honor || required_node_affinity(pod, node))
-            && (self.taints_policy != honor
-                || find_untolerated(&node.taints, &pod.tolerations).is_none())
+            && (self.taints_policy != honor || find_untolerated(&node.taints, &pod.tolerations).is_none())
     }
 
     /// Whether taints decide which nodes count.
@@ -77,15 +76,13 @@ pub(super) fn defaults(
     if selector.is_empty() {
         return Vec::new();
     }
-    chosen
-        .map(|written| Constraint::new(written, selector.clone()))
-        .collect()
+    chosen.map(|written| Constraint::new(written, selector.clone())).collect()
 }
 
 /// Selects the pods that belong together with this one.
 fn siblings(cluster: &Cluster, pod: &Pod) -> Selector {
-    let services = (cluster.services(&pod.namespace))
-        .filter(|service| service.selector.matches(&pod.spec.labels));
+    let services =
+        (cluster.services(&pod.namespace)).filter(|service| service.selector.matches(&pod.spec.labels));
     let mut requirements: Vec<Requirement> = Vec::new();
     for service in services {
         if let Selector::All(more) = &service.selector {

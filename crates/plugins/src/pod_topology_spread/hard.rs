@@ -40,11 +40,7 @@ impl Counts {
                 }
             }
         }
-        let mut all = Self {
-            fewest: vec![0; constraints.len()],
-            constraints,
-            by_domain,
-        };
+        let mut all = Self { fewest: vec![0; constraints.len()], constraints, by_domain };
         all.find_fewest();
         all
     }
@@ -66,8 +62,8 @@ impl Counts {
             return;
         }
         for (constraint, counts) in self.constraints.iter().zip(&mut self.by_domain) {
-            let counted = constraint.selector.matches(&other.spec.labels)
-                && constraint.includes(&pod.spec, &node.node);
+            let counted =
+                constraint.selector.matches(&other.spec.labels) && constraint.includes(&pod.spec, &node.node);
             if let (true, Some(domain)) = (counted, labels.get(&constraint.topology_key)) {
                 *counts.entry(domain.clone()).or_insert(0) += by;
             }

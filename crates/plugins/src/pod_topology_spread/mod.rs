@@ -121,11 +121,7 @@ impl PodTopologySpread {
             return Err(problems);
         }
         Ok(Self {
-            default_constraints: if system_defaults {
-                system_default_constraints()
-            } else {
-                listed
-            },
+            default_constraints: if system_defaults { system_default_constraints() } else { listed },
             system_defaults,
             formula: given.formula,
         })
@@ -157,12 +153,7 @@ impl DefaultConstraint {
 
 fn system_default_constraints() -> Vec<SpreadConstraint> {
     let soft = |key: &str, max_skew: i32| {
-        DefaultConstraint {
-            max_skew,
-            topology_key: key.into(),
-            ..DefaultConstraint::default()
-        }
-        .constraint()
+        DefaultConstraint { max_skew, topology_key: key.into(), ..DefaultConstraint::default() }.constraint()
     };
     vec![soft(HOSTNAME_LABEL, 3), soft(ZONE_LABEL, 5)]
 }
@@ -177,9 +168,10 @@ fn count_matching(node: &NodeInfo, selector: &Selector, namespace: &str) -> i64 
     if selector.is_empty() {
         return 0;
     }
-    let matching = node.pods.iter().filter(|pod| {
-        !pod.terminating && &*pod.namespace == namespace && selector.matches(&pod.spec.labels)
-    });
+    let matching = node
+        .pods
+        .iter()
+        .filter(|pod| !pod.terminating && &*pod.namespace == namespace && selector.matches(&pod.spec.labels));
     matching.count() as i64
 }
 
@@ -205,8 +197,7 @@ impl Requeue for PodTopologySpread {
 fn pod_change_helps(pod: &Pod, before: Option<&Pod>, after: Option<&Pod>) -> bool {
     let involved = |other: &Pod| {
         other.uid == pod.uid
-            || ((other.node.is_some() || other.nominated_node.is_some())
-                && other.namespace == pod.namespace)
+            || ((other.node.is_some() || other.nominated_node.is_some()) && other.namespace == pod.namespace)
     };
     if !before.is_none_or(involved) || !after.is_none_or(involved) {
         return false;
@@ -236,9 +227,8 @@ fn node_change_helps(pod: &Pod, before: Option<&Node>, after: Option<&Node>) -> 
     let counts = |node: &Node| has_all_keys(&node.labels, &hard);
     match (before, after) {
         (Some(before), Some(after)) if counts(before) && counts(after) => {
-            let moved = |c: &Constraint| {
-                before.labels.get(&c.topology_key) != after.labels.get(&c.topology_key)
-            };
+            let moved =
+                |c: &Constraint| before.labels.get(&c.topology_key) != after.labels.get(&c.topology_key);
             hard.iter().any(moved) || before.taints != after.taints
         }
         (Some(before), Some(after)) => counts(before) != counts(after),

@@ -32,7 +32,13 @@ fn domain(node: &NodeInfo, constraint: &Constraint) -> Name {
 }
 
 impl Domains {
-    fn new(constraints: Vec<Constraint>, cluster: &Cluster, pod: &Pod, nodes: &[&NodeInfo], all_keys: bool) -> Self {
+    fn new(
+        constraints: Vec<Constraint>,
+        cluster: &Cluster,
+        pod: &Pod,
+        nodes: &[&NodeInfo],
+        all_keys: bool,
+    ) -> Self {
         let lacks = |node: &NodeInfo| all_keys && !has_all_keys(&node.node.labels, &constraints);
         let left_out: Vec<bool> = nodes.iter().map(|node| lacks(node)).collect();
         let mut counts = vec![HashMap::new(); constraints.len()];
@@ -59,12 +65,7 @@ impl Domains {
                 }
             }
         }
-        Self {
-            constraints,
-            counts,
-            weights,
-            left_out,
-        }
+        Self { constraints, counts, weights, left_out }
     }
 
     /// How many matching pods are in a node's domain; `None` if the node lacks the label.
@@ -114,19 +115,18 @@ impl Domains {
 }
 
 impl PreScore for PodTopologySpread {
-    fn pre_score(&self, cluster: &Cluster, pod: &Pod, nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, Status> {
+    fn pre_score(
+        &self,
+        cluster: &Cluster,
+        pod: &Pod,
+        nodes: &[&NodeInfo],
+    ) -> Result<PreScoreOutcome, Status> {
         let constraints = self.constraints(cluster, pod, WhenUnsatisfiable::ScheduleAnyway);
         if constraints.is_empty() {
             return Ok(PreScoreOutcome::Skip);
         }
         let all_keys = !pod.spec.spread_constraints.is_empty() || !self.system_defaults;
-        Ok(PreScoreOutcome::go(Domains::new(
-            constraints,
-            cluster,
-            pod,
-            nodes,
-            all_keys,
-        )))
+        Ok(PreScoreOutcome::go(Domains::new(constraints, cluster, pod, nodes, all_keys)))
     }
 }
 
@@ -138,11 +138,8 @@ impl Score for PodTopologySpread {
             Formula::LinearSkew => domains.linear_skew(input.nodes, namespace, column),
             Formula::LogWeighted => {
                 for (i, score) in column.iter_mut().enumerate() {
-                    *score = if domains.left_out[i] {
-                        0
-                    } else {
-                        domains.log_weighted(input.nodes[i], namespace)
-                    };
+                    *score =
+                        if domains.left_out[i] { 0 } else { domains.log_weighted(input.nodes[i], namespace) };
                 }
             }
         }

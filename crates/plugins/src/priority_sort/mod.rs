@@ -22,10 +22,8 @@ mod tests {
 
     #[test]
     fn by_priority_then_by_arrival() {
-        let queued = |priority: i32, arrival: u64| QueuedPod {
-            pod: pod("p").priority(priority).pod(),
-            arrival,
-        };
+        let queued =
+            |priority: i32, arrival: u64| QueuedPod { pod: pod("p").priority(priority).pod(), arrival };
         // (one, other, whether one comes first)
         let cases = [
             (queued(10, 2), queued(5, 1), true),
@@ -36,11 +34,7 @@ mod tests {
             (queued(-1, 1), queued(0, 2), false),
         ];
         for (one, other, expected) in cases {
-            assert_eq!(
-                PrioritySort.before(&one, &other),
-                expected,
-                "{one:?} {other:?}"
-            );
+            assert_eq!(PrioritySort.before(&one, &other), expected, "{one:?} {other:?}");
         }
     }
 }

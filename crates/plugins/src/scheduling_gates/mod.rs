@@ -20,21 +20,15 @@ impl PreEnqueue for SchedulingGates {
             return Ok(());
         }
         let names: Vec<&str> = gates.iter().map(|gate| &**gate).collect();
-        Err(Status::unresolvable(format!(
-            "waiting for scheduling gates: [{}]",
-            names.join(" ")
-        )))
+        Err(Status::unresolvable(format!("waiting for scheduling gates: [{}]", names.join(" "))))
     }
 }
 
 impl Requeue for SchedulingGates {
     fn events(&self) -> Vec<EventInterest> {
         vec![
-            EventInterest::new(
-                Resource::Pod,
-                [Action::UpdatePodSchedulingGatesEliminated],
-            )
-            .if_pod(|pod, _, after| after.is_some_and(|after| after.uid == pod.uid)),
+            EventInterest::new(Resource::Pod, [Action::UpdatePodSchedulingGatesEliminated])
+                .if_pod(|pod, _, after| after.is_some_and(|after| after.uid == pod.uid)),
         ]
     }
 }
@@ -53,10 +47,7 @@ mod tests {
         let gates = json!([{"name": "quota"}, {"name": "example.com/hold"}]);
         let held = pod("held").set("/spec/schedulingGates", gates).pod();
         let status = SchedulingGates.pre_enqueue(&held).unwrap_err();
-        assert_eq!(
-            status.message(),
-            "waiting for scheduling gates: [quota example.com/hold]"
-        );
+        assert_eq!(status.message(), "waiting for scheduling gates: [quota example.com/hold]");
     }
 
     #[test]

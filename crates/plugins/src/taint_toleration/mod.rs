@@ -15,7 +15,7 @@ use supercargo_model::{
     taint::{Effect, Taint, Toleration, find_untolerated, tolerated},
 };
 
-use crate::fast_parts::{ByTaintClass, Fixed};
+use crate::fast_parts::{ByTaintClass, Constant, Fixed};
 
 /// The plugin's name.
 pub const NAME: &str = "TaintToleration";
@@ -68,9 +68,7 @@ impl NormalizeScore for TaintToleration {
 
 impl Requeue for TaintToleration {
     fn events(&self) -> Vec<EventInterest> {
-        let repels = |pod: &Pod, node: &Node| {
-            find_untolerated(&node.taints, &pod.spec.tolerations).is_some()
-        };
+        let repels = |pod: &Pod, node: &Node| find_untolerated(&node.taints, &pod.spec.tolerations).is_some();
         vec![
             EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeTaint]).if_node(
                 move |pod, before, after| {
@@ -101,9 +99,13 @@ impl FastScore for TaintToleration {
         let by_class: Vec<f64> = (columns.taint_classes.iter())
             .map(|class| count_unwelcome(&class.taints, &tolerations) as f64)
             .collect();
+        let normalization = Normalization::Reversed;
+        if by_class.iter().all(|count| *count == 0.0) {
+            return Compiled::Part(Box::new(Constant { score: 0.0, normalization }));
+        }
         Compiled::Part(Box::new(Fixed {
             scores: columns.taint_class.iter().map(|class| by_class[*class as usize]).collect(),
-            normalization: Normalization::Reversed,
+            normalization,
         }))
     }
 }

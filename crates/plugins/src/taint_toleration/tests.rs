@@ -7,17 +7,8 @@ use crate::testing::score;
 
 fn passes(node: Builder, tolerations: &[Value]) -> bool {
     let cluster = cluster([node]);
-    let pod = (tolerations.iter().cloned())
-        .fold(pod("p"), Builder::toleration)
-        .pod();
-    TaintToleration
-        .filter(
-            &Prepared::nothing(),
-            &cluster,
-            &pod,
-            cluster.nodes().next().unwrap(),
-        )
-        .is_ok()
+    let pod = (tolerations.iter().cloned()).fold(pod("p"), Builder::toleration).pod();
+    TaintToleration.filter(&Prepared::nothing(), &cluster, &pod, cluster.nodes().next().unwrap()).is_ok()
 }
 
 #[test]
@@ -81,10 +72,11 @@ fn fewer_unwelcome_taints_score_more() {
     let cluster = cluster([
         node("none"),
         node("one").taint("a", "", "PreferNoSchedule"),
-        node("three")
-            .taint("a", "", "PreferNoSchedule")
-            .taint("b", "", "PreferNoSchedule")
-            .taint("c", "", "PreferNoSchedule"),
+        node("three").taint("a", "", "PreferNoSchedule").taint("b", "", "PreferNoSchedule").taint(
+            "c",
+            "",
+            "PreferNoSchedule",
+        ),
     ]);
     let (raw, normalized) = score(&TaintToleration, &cluster, &pod("p").pod()).unwrap();
     assert_eq!(raw, [0, 1, 3]);
@@ -94,10 +86,8 @@ fn fewer_unwelcome_taints_score_more() {
 
 #[test]
 fn tolerated_taints_are_not_unwelcome() {
-    let cluster = cluster([
-        node("a").taint("a", "", "PreferNoSchedule"),
-        node("b").taint("b", "", "PreferNoSchedule"),
-    ]);
+    let cluster =
+        cluster([node("a").taint("a", "", "PreferNoSchedule"), node("b").taint("b", "", "PreferNoSchedule")]);
     let tolerant = pod("p")
         .toleration(json!({"key": "a", "operator": "Exists"}))
         // Only for NoSchedule, so it does not count here.

@@ -34,7 +34,9 @@ impl BoundVolume {
     pub(super) fn of(cluster: &Cluster, claim: &PersistentVolumeClaim) -> Self {
         match cluster.volume(&claim.volume) {
             None => Self::Missing,
-            Some(volume) => Self::At(Places { affinity: volume.node_affinity.clone(), migrated: migrated(volume) }),
+            Some(volume) => {
+                Self::At(Places { affinity: volume.node_affinity.clone(), migrated: migrated(volume) })
+            }
         }
     }
 
@@ -63,8 +65,9 @@ fn migrated(volume: &PersistentVolume) -> Option<Migrated> {
 impl Places {
     /// The node affinity that counts on a node, which says what it hands to CSI drivers.
     fn on(&self, csi_node: Option<&CsiNode>) -> Result<Option<&NodeSelector>, Status> {
-        let hands_over =
-            |plugin: &str| csi_node.is_some_and(|node| node.migrated_plugins.iter().any(|handed| **handed == *plugin));
+        let hands_over = |plugin: &str| {
+            csi_node.is_some_and(|node| node.migrated_plugins.iter().any(|handed| **handed == *plugin))
+        };
         match &self.migrated {
             Some(Migrated { plugin, affinity }) if hands_over(plugin) => match affinity {
                 Ok(affinity) => Ok(affinity.as_deref()),

@@ -90,7 +90,10 @@ fn waits_for_pod(cluster: &Cluster, claim: &PersistentVolumeClaim) -> Result<boo
 }
 
 /// The claims that a pod names, all of them fit for use.
-pub(super) fn claims_of_pod<'a>(cluster: &'a Cluster, pod: &Pod) -> Result<Vec<&'a PersistentVolumeClaim>, Status> {
+pub(super) fn claims_of_pod<'a>(
+    cluster: &'a Cluster,
+    pod: &Pod,
+) -> Result<Vec<&'a PersistentVolumeClaim>, Status> {
     let mut claims = Vec::new();
     for volume in &pod.spec.volumes {
         if let Some(name) = volume.claim_name(&pod.name) {
@@ -118,7 +121,9 @@ fn usable_claim<'a>(
     };
     if &*claim.phase == "Lost" {
         let volume = &claim.volume;
-        return Err(format!("persistentvolumeclaim {name:?} bound to non-existent persistentvolume {volume:?}"));
+        return Err(format!(
+            "persistentvolumeclaim {name:?} bound to non-existent persistentvolume {volume:?}"
+        ));
     }
     if claim.terminating {
         return Err(format!("persistentvolumeclaim {name:?} is being deleted"));

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use supercargo_model::{
     Cluster, Labels, Name, Node, Quantity,
     selector::{NodeSelector, NodeSelectorTerm, Requirement, Selector},
-    storage::{ClaimRef, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass, TopologyTerm},
+    storage::{
+        ClaimRef, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass, TopologyTerm,
+    },
 };
 
 use super::{claims::Refusal, reach::reaches};
@@ -52,7 +54,8 @@ impl DelayedClaim {
             selected_node: claim.annotations.get(SELECTED_NODE).cloned(),
             prebound,
             available,
-            provisioning: class.map_or(Provisioning::Impossible, |class| Provisioning::of(cluster, claim, class)),
+            provisioning: class
+                .map_or(Provisioning::Impossible, |class| Provisioning::of(cluster, claim, class)),
         }
     }
 
@@ -63,7 +66,8 @@ impl DelayedClaim {
 
     /// Why a node will not do for all of the claims: the first reason there is.
     pub(super) fn check(claims: &[Self], node: &Node) -> Option<Refusal> {
-        let elsewhere = |claim: &Self| claim.selected_node.as_ref().is_some_and(|selected| *selected != node.name);
+        let elsewhere =
+            |claim: &Self| claim.selected_node.as_ref().is_some_and(|selected| *selected != node.name);
         if claims.iter().any(elsewhere) {
             return Some(Refusal::NothingToBind);
         }
@@ -100,8 +104,10 @@ fn candidates(cluster: &Cluster, claim: &PersistentVolumeClaim) -> (Vec<Candidat
     let (prebound, others): (Vec<_>, Vec<_>) = fitting.partition(|volume| volume.claim.is_some());
     let mut available: Vec<_> = others.into_iter().filter(|volume| is_available(volume, claim)).collect();
     available.sort_by_key(|volume| volume.capacity);
-    let candidate =
-        |volume: &PersistentVolume| Candidate { name: volume.name.clone(), affinity: volume.node_affinity.clone() };
+    let candidate = |volume: &PersistentVolume| Candidate {
+        name: volume.name.clone(),
+        affinity: volume.node_affinity.clone(),
+    };
     (prebound.into_iter().map(candidate).collect(), available.into_iter().map(candidate).collect())
 }
 
@@ -165,7 +171,8 @@ fn room(cluster: &Cluster, claim: &PersistentVolumeClaim, class: &StorageClass) 
     let bytes = claim.size?.value();
     cluster.csi_driver(&class.provisioner).filter(|driver| driver.storage_capacity)?;
     let suffices = |capacity: &&CsiStorageCapacity| {
-        capacity.storage_class == class.name && capacity.volume_limit().is_some_and(|limit| limit.value() >= bytes)
+        capacity.storage_class == class.name
+            && capacity.volume_limit().is_some_and(|limit| limit.value() >= bytes)
     };
     Some(cluster.csi_capacities().filter(suffices).map(|capacity| capacity.node_topology.clone()).collect())
 }

@@ -12,35 +12,45 @@ use supercargo_model::{
 
 pub(super) fn interests() -> Vec<EventInterest> {
     vec![
-        EventInterest::new(Resource::StorageClass, [Add, Update]).if_object(|_, before, after| match (before, after) {
-            (Some(Object::StorageClass(before)), Some(Object::StorageClass(after))) => {
-                before.allowed_topologies != after.allowed_topologies
-            }
-            _ => true,
-        }),
-        EventInterest::new(Resource::PersistentVolumeClaim, [Add, Update]).if_object(|pod, _, after| match after {
-            Some(Object::PersistentVolumeClaim(claim)) => uses(pod, claim),
-            _ => true,
-        }),
-        EventInterest::new(Resource::PersistentVolume, [Add, Update]),
-        EventInterest::new(Resource::Node, [Add, UpdateNodeLabel]),
-        EventInterest::new(Resource::CsiNode, [Add, Update]).if_object(|_, before, after| match (before, after) {
-            (Some(Object::CsiNode(before)), Some(Object::CsiNode(after))) => {
-                before.migrated_plugins != after.migrated_plugins
-            }
-            _ => true,
-        }),
-        EventInterest::new(Resource::CsiDriver, [Update]).if_object(|pod, before, after| match (before, after) {
-            (Some(Object::CsiDriver(before)), Some(Object::CsiDriver(after))) => stops_counting(pod, before, after),
-            _ => true,
-        }),
-        EventInterest::new(Resource::CsiStorageCapacity, [Add, Update]).if_object(|_, before, after| {
+        EventInterest::new(Resource::StorageClass, [Add, Update]).if_object(|_, before, after| {
             match (before, after) {
-                (Some(Object::CsiStorageCapacity(before)), Some(Object::CsiStorageCapacity(after))) => {
-                    has_more_room(before, after)
+                (Some(Object::StorageClass(before)), Some(Object::StorageClass(after))) => {
+                    before.allowed_topologies != after.allowed_topologies
                 }
                 _ => true,
             }
+        }),
+        EventInterest::new(Resource::PersistentVolumeClaim, [Add, Update]).if_object(|pod, _, after| {
+            match after {
+                Some(Object::PersistentVolumeClaim(claim)) => uses(pod, claim),
+                _ => true,
+            }
+        }),
+        EventInterest::new(Resource::PersistentVolume, [Add, Update]),
+        EventInterest::new(Resource::Node, [Add, UpdateNodeLabel]),
+        EventInterest::new(Resource::CsiNode, [Add, Update]).if_object(|_, before, after| {
+            match (before, after) {
+                (Some(Object::CsiNode(before)), Some(Object::CsiNode(after))) => {
+                    before.migrated_plugins != after.migrated_plugins
+                }
+                _ => true,
+            }
+        }),
+        EventInterest::new(Resource::CsiDriver, [Update]).if_object(|pod, before, after| {
+            match (before, after) {
+                (Some(Object::CsiDriver(before)), Some(Object::CsiDriver(after))) => {
+                    stops_counting(pod, before, after)
+                }
+                _ => true,
+            }
+        }),
+        EventInterest::new(Resource::CsiStorageCapacity, [Add, Update]).if_object(|_, before, after| match (
+            before, after,
+        ) {
+            (Some(Object::CsiStorageCapacity(before)), Some(Object::CsiStorageCapacity(after))) => {
+                has_more_room(before, after)
+            }
+            _ => true,
         }),
     ]
 }
@@ -52,7 +62,8 @@ fn uses(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
 
 /// The driver no longer says how much room it has, so that room is no longer asked for.
 fn stops_counting(pod: &Pod, before: &CsiDriver, after: &CsiDriver) -> bool {
-    let is_used = |volume: &Volume| matches!(&volume.source, VolumeSource::Csi { driver } if *driver == after.name);
+    let is_used =
+        |volume: &Volume| matches!(&volume.source, VolumeSource::Csi { driver } if *driver == after.name);
     before.storage_capacity && !after.storage_capacity && pod.spec.volumes.iter().any(is_used)
 }
 

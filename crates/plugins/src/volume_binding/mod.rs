@@ -8,7 +8,9 @@ use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
     event::EventInterest,
     fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
-    points::{Filter, PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Requeue, Reserve, Score},
+    points::{
+        Filter, PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Requeue, Reserve, Score,
+    },
     registry::Args,
 };
 use supercargo_manifest::Problems;
@@ -47,7 +49,8 @@ impl VolumeBinding {
             problems.push(args.problem("bindTimeoutSeconds", "must not be negative"));
         }
         if given.shape.is_some() {
-            let message = "has no effect while the feature gate StorageCapacityScoring is off, as it is by default";
+            let message =
+                "has no effect while the feature gate StorageCapacityScoring is off, as it is by default";
             problems.push(args.problem("shape", message).hint("remove it"));
         }
         if problems.is_empty() { Ok(Self) } else { Err(problems) }

@@ -95,19 +95,28 @@ fn bound_volumes_must_be_in_reach() {
 
 #[test]
 fn node_affinity_of_volumes() {
-    let hostname = |values: Value| json!({"key": "kubernetes.io/hostname", "operator": "In", "values": values});
+    let hostname =
+        |values: Value| json!({"key": "kubernetes.io/hostname", "operator": "In", "values": values});
     let name_is_a = json!({"key": "metadata.name", "operator": "In", "values": ["a"]});
     // (name, terms, what node a and b say)
     let cases = [
         ("no terms match no node", json!([]), [OUT_OF_REACH, OUT_OF_REACH]),
         ("an empty term matches no node", json!([{}]), [OUT_OF_REACH, OUT_OF_REACH]),
-        ("any term will do", json!([{}, {"matchExpressions": [hostname(json!(["b"]))]}]), [OUT_OF_REACH, "ok"]),
+        (
+            "any term will do",
+            json!([{}, {"matchExpressions": [hostname(json!(["b"]))]}]),
+            [OUT_OF_REACH, "ok"],
+        ),
         (
             "all conditions of a term must hold",
             json!([{"matchExpressions": [hostname(json!(["a", "b"])), hostname(json!(["b"]))]}]),
             [OUT_OF_REACH, "ok"],
         ),
-        ("an unreadable term matches no node", json!([{"matchExpressions": [hostname(json!([]))]}]), [OUT_OF_REACH; 2]),
+        (
+            "an unreadable term matches no node",
+            json!([{"matchExpressions": [hostname(json!([]))]}]),
+            [OUT_OF_REACH; 2],
+        ),
         ("names are passed over", json!([{"matchFields": [name_is_a]}]), ["ok", "ok"]),
     ];
     for (name, terms, expected) in cases {
@@ -121,9 +130,10 @@ fn node_affinity_of_volumes() {
 fn disks_of_the_way_of_old_where_they_are_handed_over() {
     let zoned = |id: &str| {
         let zone = json!({"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z"]});
-        volume("v", "1Gi")
-            .set("/spec/awsElasticBlockStore", json!({"volumeID": id}))
-            .set("/spec/nodeAffinity", json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}}))
+        volume("v", "1Gi").set("/spec/awsElasticBlockStore", json!({"volumeID": id})).set(
+            "/spec/nodeAffinity",
+            json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}}),
+        )
     };
     let hands_over = |node: &str, plugins: &str| {
         object(json!({
@@ -187,7 +197,12 @@ fn claims_that_are_not_fit_for_use() {
             vec![claim("c", "1Gi"), local().set("/volumeBindingMode", "Immediate")],
             "pod has unbound immediate PersistentVolumeClaims",
         ),
-        ("of no known class", &plain, vec![claim("c", "1Gi")], "pod has unbound immediate PersistentVolumeClaims"),
+        (
+            "of no known class",
+            &plain,
+            vec![claim("c", "1Gi")],
+            "pod has unbound immediate PersistentVolumeClaims",
+        ),
         (
             "asking for a volume by name",
             &plain,
@@ -204,7 +219,8 @@ fn claims_that_are_not_fit_for_use() {
 
 #[test]
 fn a_class_without_binding_mode_is_an_error() {
-    let status = refused(&claims(&["c"]), [claim("c", "1Gi"), local().set("/volumeBindingMode", Value::Null)]);
+    let status =
+        refused(&claims(&["c"]), [claim("c", "1Gi"), local().set("/volumeBindingMode", Value::Null)]);
     assert_eq!(status.code, Code::Error);
     assert_eq!(status.message(), "VolumeBindingMode not set for StorageClass \"local\"");
 }
@@ -229,14 +245,39 @@ fn volumes_that_would_do() {
         ("too small", claim("c", "1025Mi"), volume(), false),
         ("of another class", one(), volume().set("/spec/storageClassName", "other"), false),
         ("not available", one(), volume().set("/status/phase", "Released"), false),
-        ("without the wanted access mode", one().set("/spec/accessModes/-", "ReadWriteMany"), volume(), false),
-        ("with more access modes than wanted", one(), volume().set("/spec/accessModes/-", "ReadWriteMany"), true),
+        (
+            "without the wanted access mode",
+            one().set("/spec/accessModes/-", "ReadWriteMany"),
+            volume(),
+            false,
+        ),
+        (
+            "with more access modes than wanted",
+            one(),
+            volume().set("/spec/accessModes/-", "ReadWriteMany"),
+            true,
+        ),
         ("a block device for files", one(), volume().set("/spec/volumeMode", "Block"), false),
-        ("a block device", one().set("/spec/volumeMode", "Block"), volume().set("/spec/volumeMode", "Block"), true),
+        (
+            "a block device",
+            one().set("/spec/volumeMode", "Block"),
+            volume().set("/spec/volumeMode", "Block"),
+            true,
+        ),
         ("selected", fast(), volume().label("disk", "ssd"), true),
         ("not selected", fast(), volume(), false),
-        ("of another attributes class", one().set("/spec/volumeAttributesClassName", "gold"), volume(), false),
-        ("no attributes class is the empty one", one().set("/spec/volumeAttributesClassName", ""), volume(), true),
+        (
+            "of another attributes class",
+            one().set("/spec/volumeAttributesClassName", "gold"),
+            volume(),
+            false,
+        ),
+        (
+            "no attributes class is the empty one",
+            one().set("/spec/volumeAttributesClassName", ""),
+            volume(),
+            true,
+        ),
         ("being deleted", one(), volume().set("/metadata/deletionTimestamp", "2026-01-01T00:00:00Z"), false),
         ("meant for another claim", one(), volume().set("/spec/claimRef", meant_for("d", "")), false),
         ("meant for an earlier claim", one(), volume().set("/spec/claimRef", meant_for("c", "old")), false),
@@ -262,7 +303,8 @@ fn volumes_that_would_do() {
 
 #[test]
 fn a_volume_meant_for_the_claim_rules_others_out() {
-    let meant = volume_on("v", "1Gi", "b").set("/spec/claimRef", json!({"namespace": "default", "name": "c"}));
+    let meant =
+        volume_on("v", "1Gi", "b").set("/spec/claimRef", json!({"namespace": "default", "name": "c"}));
     let objects = [local(), claim("c", "1Gi"), volume("w", "1Gi"), meant];
     assert_eq!(said(&claims(&["c"]), objects), [NOTHING_TO_BIND, "ok"]);
 }
@@ -286,8 +328,7 @@ fn each_claim_gets_the_smallest_fit() {
 fn provisioning() {
     let wanted = || claim("c", "1Gi");
     let class = || class("local", "csi.example.com");
-    let at =
-        |hostname: &str| json!([{"matchLabelExpressions": [{"key": "kubernetes.io/hostname", "values": [hostname]}]}]);
+    let at = |hostname: &str| json!([{"matchLabelExpressions": [{"key": "kubernetes.io/hostname", "values": [hostname]}]}]);
     let said = |class: Builder, claim: Builder| said(&claims(&["c"]), [class, claim]);
     assert_eq!(said(class(), wanted()), ["ok", "ok"]);
     assert_eq!(said(local(), wanted()), [NOTHING_TO_BIND, NOTHING_TO_BIND]);
@@ -296,7 +337,8 @@ fn provisioning() {
     assert_eq!(said(class().set("/allowedTopologies", json!([])), wanted()), ["ok", "ok"]);
     assert_eq!(said(class().set("/allowedTopologies", json!([{}])), wanted()), [NOTHING_TO_BIND; 2]);
     // An earlier decision stands, and does not look for volumes again.
-    let selected = |node: &str| wanted().set("/metadata/annotations/volume.kubernetes.io~1selected-node", node);
+    let selected =
+        |node: &str| wanted().set("/metadata/annotations/volume.kubernetes.io~1selected-node", node);
     assert_eq!(said(class(), selected("b")), [NOTHING_TO_BIND, "ok"]);
     assert_eq!(said(class().set("/allowedTopologies", at("a")), selected("b")), [NOTHING_TO_BIND; 2]);
 }
@@ -325,7 +367,12 @@ fn room_at_csi_drivers() {
     let cases = [
         ("the driver does not tell", one(), vec![driver(false)], ["ok", "ok"]),
         ("nothing is known", one(), vec![driver(true)], [NOT_ENOUGH_ROOM; 2]),
-        ("just enough on b", one(), vec![driver(true), capacity("x", only_b(), "1Gi")], [NOT_ENOUGH_ROOM, "ok"]),
+        (
+            "just enough on b",
+            one(),
+            vec![driver(true), capacity("x", only_b(), "1Gi")],
+            [NOT_ENOUGH_ROOM, "ok"],
+        ),
         ("1023Mi < 1Gi", one(), vec![driver(true), capacity("x", only_b(), "1023Mi")], [NOT_ENOUGH_ROOM; 2]),
         ("everywhere", one(), vec![driver(true), capacity("x", json!({}), "1Gi")], ["ok", "ok"]),
         ("nowhere", one(), vec![driver(true), capacity("x", Value::Null, "1Gi")], [NOT_ENOUGH_ROOM; 2]),
@@ -374,7 +421,8 @@ fn evicting_would_not_help() {
 #[test]
 fn skips_pods_without_claims_and_never_scores() {
     let cluster = cluster([node("a"), bound("c", "v"), volume("v", "1Gi")]);
-    let disk = pod("d").set("/spec/volumes/-", json!({"name": "v", "awsElasticBlockStore": {"volumeID": "x"}}));
+    let disk =
+        pod("d").set("/spec/volumes/-", json!({"name": "v", "awsElasticBlockStore": {"volumeID": "x"}}));
     for pod in [pod("plain"), disk] {
         assert!(matches!(VolumeBinding.pre_filter(&cluster, &pod.pod()), Ok(PreFilterOutcome::Skip)));
     }
@@ -390,7 +438,10 @@ fn arguments() {
         ("{bindTimeoutSeconds: -1}", &["args.bindTimeoutSeconds"]),
         ("{shape: null}", &[]),
         ("{shape: []}", &["args.shape"]),
-        ("{bindTimeoutSeconds: -1, shape: [{utilization: 0, score: 10}]}", &["args.bindTimeoutSeconds", "args.shape"]),
+        (
+            "{bindTimeoutSeconds: -1, shape: [{utilization: 0, score: 10}]}",
+            &["args.bindTimeoutSeconds", "args.shape"],
+        ),
     ];
     for (text, wrong) in cases {
         let source = Source::new("test", (*text).to_owned());
@@ -443,7 +494,11 @@ fn events() {
     let stops = |name| helps(Resource::CsiDriver, Some(driver(name, true)), driver(name, false));
     assert!(stops("csi.example.com"));
     assert!(!stops("other.example.com"));
-    assert!(!helps(Resource::CsiDriver, Some(driver("csi.example.com", false)), driver("csi.example.com", true)));
+    assert!(!helps(
+        Resource::CsiDriver,
+        Some(driver("csi.example.com", false)),
+        driver("csi.example.com", true)
+    ));
     let capacity = |fields: Value| {
         let mut capacity = fields;
         capacity["apiVersion"] = "storage.k8s.io/v1".into();

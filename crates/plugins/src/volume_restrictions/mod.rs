@@ -22,8 +22,7 @@ use crate::fast_parts::only_without_volumes;
 pub const NAME: &str = "VolumeRestrictions";
 
 const DISK_IN_USE: &str = "node(s) had no available disk";
-const CLAIM_IN_USE: &str =
-    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
+const CLAIM_IN_USE: &str = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
 
 /// The plugin.
 pub struct VolumeRestrictions;
@@ -90,7 +89,8 @@ fn single_pod_claims(cluster: &Cluster, pod: &Pod) -> Result<BTreeSet<Name>, Sta
     let mut names = BTreeSet::new();
     for name in claim_names(pod) {
         let claim = cluster.claim(&Key::new(pod.namespace.clone(), name.clone()));
-        let claim = claim.ok_or_else(|| Status::unresolvable(format!("persistentvolumeclaim {name:?} not found")))?;
+        let claim =
+            claim.ok_or_else(|| Status::unresolvable(format!("persistentvolumeclaim {name:?} not found")))?;
         if claim.access_modes.contains(&AccessMode::ReadWriteOncePod) {
             names.insert(name.clone());
         }
@@ -102,7 +102,10 @@ fn single_pod_claims(cluster: &Cluster, pod: &Pod) -> Result<BTreeSet<Name>, Sta
 fn disks(pod: &Pod) -> impl Iterator<Item = &Disk> {
     pod.spec.volumes.iter().filter_map(|volume| match &volume.source {
         VolumeSource::Disk(
-            disk @ (Disk::GcePersistentDisk(_) | Disk::AwsElasticBlockStore(_) | Disk::Rbd(_) | Disk::Iscsi(_)),
+            disk @ (Disk::GcePersistentDisk(_)
+            | Disk::AwsElasticBlockStore(_)
+            | Disk::Rbd(_)
+            | Disk::Iscsi(_)),
         ) => Some(disk),
         _ => None,
     })
@@ -119,7 +122,9 @@ fn conflict(one: &Disk, other: &Disk) -> bool {
         (Disk::GcePersistentDisk(one), Disk::GcePersistentDisk(other)) => {
             one.pd_name == other.pd_name && !(one.read_only && other.read_only)
         }
-        (Disk::AwsElasticBlockStore(one), Disk::AwsElasticBlockStore(other)) => one.volume_id == other.volume_id,
+        (Disk::AwsElasticBlockStore(one), Disk::AwsElasticBlockStore(other)) => {
+            one.volume_id == other.volume_id
+        }
         (Disk::Iscsi(one), Disk::Iscsi(other)) => one.iqn == other.iqn && !(one.read_only && other.read_only),
         (Disk::Rbd(one), Disk::Rbd(other)) => {
             one.monitors.iter().any(|monitor| other.monitors.contains(monitor))
@@ -136,11 +141,13 @@ impl Requeue for VolumeRestrictions {
             EventInterest::new(Resource::Pod, [Action::Delete])
                 .if_pod(|pod, deleted, _| deleted.is_none_or(|deleted| stood_in_the_way(pod, deleted))),
             EventInterest::new(Resource::Node, [Action::Add]),
-            EventInterest::new(Resource::PersistentVolumeClaim, [Action::Add]).if_object(|pod, _, added| match added {
-                Some(Object::PersistentVolumeClaim(claim)) => {
-                    claim.namespace == pod.namespace && claim_names(pod).any(|name| *name == claim.name)
+            EventInterest::new(Resource::PersistentVolumeClaim, [Action::Add]).if_object(|pod, _, added| {
+                match added {
+                    Some(Object::PersistentVolumeClaim(claim)) => {
+                        claim.namespace == pod.namespace && claim_names(pod).any(|name| *name == claim.name)
+                    }
+                    _ => true,
                 }
-                _ => true,
             }),
         ]
     }

@@ -21,7 +21,8 @@ fn claim(name: &str, mode: &str) -> Builder {
 
 #[test]
 fn disks_on_one_node() {
-    let gce = |name: &str, read_only: bool| json!({"gcePersistentDisk": {"pdName": name, "readOnly": read_only}});
+    let gce =
+        |name: &str, read_only: bool| json!({"gcePersistentDisk": {"pdName": name, "readOnly": read_only}});
     let aws = |id: &str| json!({"awsElasticBlockStore": {"volumeID": id, "readOnly": true}});
     let iscsi = |iqn: &str, read_only: bool| json!({"iscsi": {"iqn": iqn, "readOnly": read_only}});
     let rbd = |monitors: &[&str], pool: &str, read_only: bool| json!({"rbd": {"monitors": monitors, "pool": pool, "image": "i", "readOnly": read_only}});
@@ -106,7 +107,9 @@ fn pods_come_and_go() {
     let user = pod("u").claim("c").on("a");
     let cluster = cluster([node("a"), claim("c", "ReadWriteOncePod"), user.clone()]);
     let pod_to_place = pod("p").claim("c").pod();
-    let Ok(PreFilterOutcome::Go { mut prepared, .. }) = VolumeRestrictions.pre_filter(&cluster, &pod_to_place) else {
+    let Ok(PreFilterOutcome::Go { mut prepared, .. }) =
+        VolumeRestrictions.pre_filter(&cluster, &pod_to_place)
+    else {
         panic!("the claim is in use");
     };
     let node = cluster.node("a").unwrap();

@@ -100,7 +100,8 @@ fn places_of_pod(cluster: &Cluster, pod: &Pod) -> Result<Vec<Place>, Status> {
             return Err(Status::unresolvable("PersistentVolumeClaim had no name"));
         }
         let claim = cluster.claim(&Key::new(pod.namespace.clone(), name.clone()));
-        let claim = claim.ok_or_else(|| Status::unresolvable(format!("persistentvolumeclaim {name:?} not found")))?;
+        let claim =
+            claim.ok_or_else(|| Status::unresolvable(format!("persistentvolumeclaim {name:?} not found")))?;
         if claim.volume.is_empty() {
             check_unbound(cluster, claim)?;
             continue;
@@ -149,18 +150,20 @@ impl Requeue for VolumeZone {
                 _ => true,
             }),
             EventInterest::new(Resource::Node, [Add, UpdateNodeLabel]),
-            EventInterest::new(Resource::PersistentVolumeClaim, [Add, Update]).if_object(|pod, _, after| match after {
-                Some(Object::PersistentVolumeClaim(claim)) => uses(pod, claim),
-                _ => true,
+            EventInterest::new(Resource::PersistentVolumeClaim, [Add, Update]).if_object(|pod, _, after| {
+                match after {
+                    Some(Object::PersistentVolumeClaim(claim)) => uses(pod, claim),
+                    _ => true,
+                }
             }),
-            EventInterest::new(Resource::PersistentVolume, [Add, Update]).if_object(|_, before, after| {
-                match (before, after) {
+            EventInterest::new(Resource::PersistentVolume, [Add, Update]).if_object(
+                |_, before, after| match (before, after) {
                     (Some(Object::PersistentVolume(before)), Some(Object::PersistentVolume(after))) => {
                         places_of_volume(before) != places_of_volume(after)
                     }
                     _ => true,
-                }
-            }),
+                },
+            ),
         ]
     }
 }

@@ -81,7 +81,11 @@ fn claims_without_a_zone() {
     let cases = [
         ("unbound, waiting for the pod", classed("late"), ""),
         ("unbound, to be bound at once", classed("soon"), "PersistentVolume had no name"),
-        ("unbound, of a class without mode", classed("bad"), "VolumeBindingMode not set for StorageClass \"bad\""),
+        (
+            "unbound, of a class without mode",
+            classed("bad"),
+            "VolumeBindingMode not set for StorageClass \"bad\"",
+        ),
         ("unbound, of no known class", classed("x"), "storageclass.storage.k8s.io \"x\" not found"),
         ("unbound, without class", json!({}), "PersistentVolumeClaim had no pv name and storageClass name"),
         ("bound to nothing", json!({"volumeName": "gone"}), "persistentvolume \"gone\" not found"),

@@ -22,7 +22,11 @@ fn handles() {
     let aws = |id: &str| json!({"awsElasticBlockStore": {"volumeID": id}});
     let cases = [
         (json!({}), gce(), "pd.csi.storage.gke.io/projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"),
-        (json!({ZONE: "us-east1-b"}), gce(), "pd.csi.storage.gke.io/projects/UNSPECIFIED/zones/us-east1-b/disks/d"),
+        (
+            json!({ZONE: "us-east1-b"}),
+            gce(),
+            "pd.csi.storage.gke.io/projects/UNSPECIFIED/zones/us-east1-b/disks/d",
+        ),
         (
             json!({ZONE: "us-east1-b", OLD_ZONE: "us-east1-c"}),
             gce(),
@@ -82,7 +86,8 @@ fn drivers_of_provisioners() {
 fn zones(labels: Value, terms: &Value) -> Vec<Vec<String>> {
     let required = if terms.is_null() { Value::Null } else { json!({"nodeSelectorTerms": terms}) };
     let affinity = json!({"required": required});
-    let volume = volume(labels, json!({"awsElasticBlockStore": {"volumeID": "vol-1"}, "nodeAffinity": affinity}));
+    let volume =
+        volume(labels, json!({"awsElasticBlockStore": {"volumeID": "vol-1"}, "nodeAffinity": affinity}));
     let affinity = volume.migrated_node_affinity().unwrap();
     let terms = affinity.map_or_else(Vec::new, |affinity| affinity.node_selector_terms.clone());
     let shown = |e: &Requirement| format!("{}={}", e.key, e.values.join("|"));
