@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::{config, conformance, explain, simulate, style::Color};
+use crate::{bench, config, conformance, explain, simulate, style::Color};
 
 /// Decides where pods go in a Kubernetes cluster, exactly as kube-scheduler 1.36 would, and explains itself.
 #[derive(Parser)]
@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Explain(explain::Options),
     /// Compare with what a real kube-scheduler answered
     Conformance(conformance::Options),
+    /// Measure the speed of scheduling on made-up clusters
+    Bench(bench::Options),
     /// Check, show, compare and translate scheduler configurations
     #[command(subcommand)]
     Config(config::Command),

@@ -13,6 +13,7 @@
 //! ```
 
 mod arguments;
+mod bench;
 mod config;
 mod conformance;
 mod explain;
@@ -57,6 +58,7 @@ fn dispatch(command: Command, console: &mut Console, registry: &Registry) -> Res
         Command::Simulate(options) => simulate::run(&options, console, registry),
         Command::Explain(options) => explain::run(&options, console, registry),
         Command::Conformance(options) => conformance::run(&options, console, registry),
+        Command::Bench(options) => bench::run(&options, console, registry),
         Command::Config(command) => config::run(&command, console, registry),
         Command::Completions { shell } => shell::completions(shell, Arguments::command(), console),
         Command::Man => shell::man(Arguments::command(), console),

@@ -236,6 +236,10 @@ impl Progress {
         self.0.inc(1);
     }
 
+    pub(crate) fn at(&self, position: usize) {
+        self.0.set_position(position as u64);
+    }
+
     pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
     }

@@ -14,6 +14,7 @@ use crate::{
     pick::{TieBreak, best, highest, nth, reservoir},
     random::cycle_seed,
     sampling::nodes_to_find,
+    shape::Shape,
     shapes::Shapes,
 };
 
@@ -68,6 +69,21 @@ pub struct Engine {
     next_start: usize,
     cycles: u64,
     shapes: Shapes,
+}
+
+/// A pod's chances.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survey {
+    /// How many nodes are feasible.
+    pub feasible: usize,
+    /// The highest total.
+    pub best: i64,
+    /// How many nodes share it.
+    pub ties: usize,
+    /// The sum of all totals.
+    pub sum: i64,
+    /// The first of the best, by name.
+    pub first: Name,
 }
 
 /// Where a pod goes.
@@ -162,13 +178,21 @@ impl Engine {
         }
     }
 
-    fn place_fast(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
+    /// What is known about pods like this one; `None` where the fast way does not apply: room is being made for
+    /// somebody, not all nodes are looked at, or a plugin has no fast form.
+    fn shape(&mut self, index: usize, pod: &Arc<Pod>) -> Option<&Shape> {
         let profile = &self.profiles[index];
+        let nodes = self.cluster.node_count();
         let plain = self.nominations.is_empty() && pod.nominated_node.is_none();
-        if !plain || self.enough_nodes(profile, self.cluster.node_count()) < self.cluster.node_count() {
+        if !plain || self.enough_nodes(profile, nodes) < nodes {
             return None;
         }
-        let shape = self.shapes.of(&profile.profile, index, &self.cluster, pod)?;
+        self.shapes.of(&profile.profile, index, &self.cluster, pod)
+    }
+
+    fn place_fast(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
+        self.shape(index, pod)?;
+        let shape = self.shapes.last()?;
         let (total, ties) = highest(shape.tops())?;
         let chosen = match self.settings.tie_break {
             TieBreak::Random => {
@@ -182,6 +206,26 @@ impl Engine {
         };
         let node = self.cluster.node_at(NodeId::from_index(chosen)).name().clone();
         Some(Placement::On { node, total: total as i64, ties, feasible: shape.open_count() })
+    }
+
+    /// What the fast way knows about a pod's chances, without choosing; `None` where it does not apply, or no node is
+    /// left.
+    pub fn survey(&mut self, pod: &Arc<Pod>) -> Option<Survey> {
+        let index = self.index_of(&pod.spec.scheduler_name)?;
+        self.shape(index, pod)?;
+        let shape = self.shapes.last()?;
+        let (best, ties) = highest(shape.tops())?;
+        let totals = shape.totals();
+        let open = totals.iter().filter(|total| total.is_finite());
+        let tied = totals.iter().enumerate().filter(|(_, total)| **total == best);
+        let names = tied.map(|(i, _)| self.cluster.node_at(NodeId::from_index(i)).name());
+        Some(Survey {
+            feasible: shape.open_count(),
+            best: best as i64,
+            ties,
+            sum: open.map(|total| *total as i64).sum(),
+            first: names.min()?.clone(),
+        })
     }
 
     /// The feasible nodes and all scores as the fast way knows them, in the form of a decision without a choice; `None`

@@ -12,7 +12,7 @@ mod sampling;
 mod shape;
 mod shapes;
 
-pub use cycle::{Engine, EngineProfile, Placement, Settings};
+pub use cycle::{Engine, EngineProfile, Placement, Settings, Survey};
 pub use decision::{Decision, Outcome};
 pub use pick::TieBreak;
 pub use queue::{Admission, Queue};

@@ -28,6 +28,15 @@ pub(crate) struct Shapes {
     /// How often a spec came, by its address. An address that is used again makes a shape kept too early, no more.
     seen: HashMap<usize, u32>,
     clock: u64,
+    last: Last,
+}
+
+/// Where the shape is that was asked for last.
+#[derive(Clone, Copy, Default)]
+enum Last {
+    Kept(usize),
+    #[default]
+    Scratch,
 }
 
 struct Kept {
@@ -49,22 +58,34 @@ impl Shapes {
         pod: &Arc<Pod>,
     ) -> Option<&Shape> {
         self.clock += 1;
-        let shape = match self.find(index, pod) {
-            Some(place) => {
+        self.last = match self.find(index, pod) {
+            Some(place) => Last::Kept(place),
+            None if self.is_new(pod) => {
+                self.use_scratch(profile, index, cluster, pod)?;
+                Last::Scratch
+            }
+            None => Last::Kept(self.keep(profile, index, cluster, pod)?),
+        };
+        let shape = match self.last {
+            Last::Kept(place) => {
                 self.kept[place].used_at = self.clock;
                 &mut self.kept[place].shape
             }
-            None if self.is_new(pod) => self.scratch_for(profile, index, cluster, pod)?,
-            None => {
-                let place = self.keep(profile, index, cluster, pod)?;
-                &mut self.kept[place].shape
-            }
+            Last::Scratch => self.scratch.as_mut()?,
         };
         if shape.catch_up(cluster).is_none() {
             shape.reuse(profile, index, cluster, pod)?;
             shape.catch_up(cluster);
         }
         Some(shape)
+    }
+
+    /// The shape that was asked for last.
+    pub(crate) fn last(&self) -> Option<&Shape> {
+        match self.last {
+            Last::Kept(place) => self.kept.get(place).map(|kept| &kept.shape),
+            Last::Scratch => self.scratch.as_ref(),
+        }
     }
 
     fn find(&self, index: usize, pod: &Pod) -> Option<usize> {
@@ -81,18 +102,14 @@ impl Shapes {
         *times == 1
     }
 
-    fn scratch_for(
-        &mut self,
-        profile: &Profile,
-        index: usize,
-        cluster: &Cluster,
-        pod: &Arc<Pod>,
-    ) -> Option<&mut Shape> {
+    fn use_scratch(&mut self, profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<()> {
         match &mut self.scratch {
-            Some(scratch) => scratch.reuse(profile, index, cluster, pod)?,
-            None => self.scratch = Some(Shape::new(profile, index, cluster, pod)?),
+            Some(scratch) => scratch.reuse(profile, index, cluster, pod),
+            None => {
+                self.scratch = Some(Shape::new(profile, index, cluster, pod)?);
+                Some(())
+            }
         }
-        self.scratch.as_mut()
     }
 
     fn keep(&mut self, profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<usize> {

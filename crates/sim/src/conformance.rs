@@ -14,7 +14,7 @@ use supercargo_model::{
 
 use crate::{
     report::{PreemptionReport, Refusal, Report},
-    setup::{self, Overrides},
+    setup::{self, ALL_NODES, Overrides},
 };
 
 /// A cluster, pods, and what kube-scheduler made of them.
@@ -89,12 +89,13 @@ impl Scenario {
         for object in &self.objects {
             cluster.put(object.clone());
         }
-        let overrides = Overrides { all_nodes: true, ..Overrides::default() };
+        let overrides = Overrides { percentage: Some(ALL_NODES), ..Overrides::default() };
         let mut engine = setup::engine(cluster, &self.configuration, registry, overrides)?;
         let mut differences = Vec::new();
         for (pod, expected) in self.queue.iter().zip(&self.expect) {
             let got = decide(&mut engine, pod);
             compare(expected, &got, &self.theme, &mut differences);
+            compare_fast(&mut engine, pod, &got, &mut differences);
             if let Some(node) = &expected.placed {
                 engine.assume(pod, node.as_str().into());
             }
@@ -212,6 +213,23 @@ fn compare(expected: &Report, got: &Report, theme: &str, differences: &mut Vec<D
     if theme == "preemption" {
         let normal = |p: &Option<PreemptionReport>| p.clone().unwrap_or_default();
         about.equal(None, "preemption", &normal(&expected.preemption), &normal(&got.preemption));
+    }
+}
+
+/// The fast way must know the same feasible nodes and scores; what it leaves out scores 0 everywhere.
+fn compare_fast(engine: &mut Engine, pod: &Arc<Pod>, slow: &Report, differences: &mut Vec<Difference>) {
+    let pod = engine.admit(pod.clone());
+    let Some(fast) = engine.recall(&pod).filter(|_| slow.result == "Scheduled") else {
+        return;
+    };
+    let fast = Report::new(&fast);
+    let mut about = Comparison::new(&slow.pod, differences);
+    about.equal(None, "feasible, the fast way", &slow.feasible, &fast.feasible);
+    by_node(&mut about, &slow.feasible, "total, the fast way", &slow.total, &fast.total);
+    for (name, slow_scores) in &slow.plugins {
+        let zeros = vec![0; slow_scores.scores.len()];
+        let fast_scores = fast.plugins.get(name).map_or(&zeros, |plugin| &plugin.scores);
+        by_node(&mut about, &slow.feasible, &format!("{name}, the fast way"), &slow_scores.scores, fast_scores);
     }
 }
 

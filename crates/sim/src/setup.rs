@@ -6,13 +6,16 @@ use supercargo_framework::registry::Registry;
 use supercargo_manifest::Problems;
 use supercargo_model::Cluster;
 
+/// Every node is looked at.
+pub const ALL_NODES: i32 = 100;
+
 /// What a run may set besides its configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Overrides {
     /// What ties are broken by.
     pub seed: u64,
-    /// Look at every node, whatever the configuration says.
-    pub all_nodes: bool,
+    /// How many percent of the nodes are looked at, whatever the configuration says.
+    pub percentage: Option<i32>,
 }
 
 /// An engine over a cluster, as a configuration wants it.
@@ -22,16 +25,13 @@ pub fn engine(
     registry: &Registry,
     overrides: Overrides,
 ) -> Result<Engine, Problems> {
-    const ALL: i32 = 100;
-    let percent = |given: u32| i32::try_from(given).unwrap_or(ALL);
+    let percent = |given: u32| i32::try_from(given).unwrap_or(ALL_NODES);
     let profiles = configuration.profiles(registry)?.into_iter();
     let profiles = profiles.map(|ready| EngineProfile {
         profile: ready.profile,
-        percentage_of_nodes_to_score: Some(if overrides.all_nodes {
-            ALL
-        } else {
-            percent(ready.percentage_of_nodes_to_score)
-        }),
+        percentage_of_nodes_to_score: Some(
+            overrides.percentage.unwrap_or_else(|| percent(ready.percentage_of_nodes_to_score)),
+        ),
     });
     let settings = Settings {
         percentage_of_nodes_to_score: percent(configuration.percentage_of_nodes_to_score),

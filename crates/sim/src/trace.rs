@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use supercargo_engine::{Decision, Engine};
+use supercargo_engine::{Decision, Engine, Survey};
 use supercargo_manifest::{self as manifest, Problem, Problems, Source, UnknownFields, Value};
 use supercargo_model::{
-    Key, Pod,
+    Key, Name, Pod,
     object::{Kind, Object, read_object},
 };
 
@@ -88,20 +88,16 @@ fn event(source: &Source, value: &Value) -> Result<Option<Event>, Problems> {
     }))
 }
 
-/// Replays a trace. `decided` sees every decision and says where the pod goes; a pod that goes nowhere is dropped.
-pub fn replay(
-    trace: &Trace,
-    engine: &mut Engine,
-    mut decided: impl FnMut(&Pod, Decision) -> Option<supercargo_model::Name>,
-) {
+/// Replays a trace. `arrived` sees every pod that comes and says where it goes; a pod that goes nowhere is dropped.
+pub fn replay(trace: &Trace, engine: &mut Engine, mut arrived: impl FnMut(&mut Engine, &Arc<Pod>) -> Option<Name>) {
     for event in &trace.events {
         match event {
             Event::Put(object) => engine.cluster_mut().put((**object).clone()),
             Event::Remove(kind, key) => engine.cluster_mut().remove(*kind, key),
             Event::Arrival(pod) => {
-                let decision = engine.held(pod).or_else(|| engine.decide(pod));
-                if let Some(node) = decision.and_then(|decision| decided(pod, decision)) {
-                    engine.assume(pod, node);
+                let pod = engine.admit(pod.clone());
+                if let Some(node) = arrived(engine, &pod) {
+                    engine.assume(&pod, node);
                 }
             }
         }
@@ -137,8 +133,27 @@ impl Expectation {
         (lines.iter()).map(|line| manifest::decode(source, line, "", UnknownFields::Ignore)).collect()
     }
 
-    /// What we make of the pod.
-    pub fn of(decision: &Decision) -> Self {
+    /// What we make of the pod: in the fast way where it applies, else with a whole decision.
+    pub fn of(engine: &mut Engine, pod: &Arc<Pod>) -> Option<Self> {
+        let held = engine.held(pod);
+        if held.is_none()
+            && let Some(Survey { feasible, best, ties, sum, first }) = engine.survey(pod)
+        {
+            return Some(Self {
+                pod: pod.key().to_string(),
+                result: "Scheduled".to_owned(),
+                feasible,
+                best,
+                ties,
+                sum,
+                placed: first.to_string(),
+                message: String::new(),
+            });
+        }
+        held.or_else(|| engine.decide(pod)).map(|decision| Self::of_decision(&decision))
+    }
+
+    fn of_decision(decision: &Decision) -> Self {
         let report = crate::report::Report::new(decision);
         Self {
             pod: report.pod,
@@ -174,10 +189,10 @@ pub fn check(
 ) -> Checked {
     let mut checked = Checked::default();
     let mut next = expected.iter();
-    replay(trace, engine, |pod, decision| {
+    replay(trace, engine, |engine, pod| {
         progress();
         let before = checked.differences.len();
-        let got = Expectation::of(&decision);
+        let got = Expectation::of(engine, pod)?;
         let key = pod.key().to_string();
         let mut about = Comparison::new(&key, &mut checked.differences);
         let placed = match next.next() {

@@ -9,7 +9,7 @@ use supercargo_framework::registry::Registry;
 use supercargo_manifest::Problems;
 use supercargo_model::Cluster;
 use supercargo_sim::{
-    setup::{self, Overrides},
+    setup::{self, ALL_NODES, Overrides},
     trace::{self, Expectation, Trace},
 };
 
@@ -32,7 +32,7 @@ pub(super) fn run(
     let expected =
         input::text(expect).map_err(Problems::from).and_then(|source| Expectation::read(&source))?;
     let configuration = read_configuration(config, console, registry)?;
-    let overrides = Overrides { all_nodes: true, ..Overrides::default() };
+    let overrides = Overrides { percentage: Some(ALL_NODES), ..Overrides::default() };
     let mut engine = setup::engine(Cluster::default(), &configuration, registry, overrides)?;
 
     let progress = Progress::new(trace.pods(), "pods", console);
