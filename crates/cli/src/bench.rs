@@ -89,11 +89,8 @@ struct Row {
 }
 
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
-    let size = Size {
-        nodes: options.nodes as usize,
-        bound: options.bound as usize,
-        pods: options.pods as usize,
-    };
+    let size =
+        Size { nodes: options.nodes as usize, bound: options.bound as usize, pods: options.pods as usize };
     let mut rows = Vec::new();
     for workload in options.kind.workloads() {
         let row = measure(workload, size, options.percentage, console, registry)?;

@@ -24,6 +24,8 @@ struct Column {
     reads_open: bool,
     /// Its raw scores have changed since its bounds were found.
     stale: bool,
+    /// The raw score of every node; the column is then empty.
+    constant: Option<f64>,
 }
 
 impl Column {
@@ -37,8 +39,21 @@ impl Column {
         self.normalization == Normalization::MinMax && self.bounds.highest <= self.bounds.lowest
     }
 
+    fn find_bounds(&mut self, open: &[f64]) {
+        self.bounds = match self.constant {
+            Some(score) => Bounds { lowest: score, highest: score },
+            None if self.part.is_silent() => Bounds { lowest: 0.0, highest: 0.0 },
+            None => Bounds::of(self.normalization, &self.raw, open),
+        };
+        self.stale = false;
+    }
+
+    fn raw(&self, node: usize) -> f64 {
+        self.constant.unwrap_or_else(|| self.raw[node])
+    }
+
     fn points(&self, node: usize) -> f64 {
-        self.weight * normalized(self.normalization, self.bounds, self.raw[node])
+        self.weight * normalized(self.normalization, self.bounds, self.raw(node))
     }
 }
 
@@ -112,6 +127,7 @@ impl Shape {
             reads_load: part.reads_load(),
             reads_open: part.reads_open(),
             stale: true,
+            constant: part.constant(),
             part,
         }));
     }
@@ -175,6 +191,9 @@ impl Shape {
                 }
             }
         }
+        for column in self.columns.iter_mut().filter(|column| column.stale) {
+            column.part.settle(cluster, &mut column.raw);
+        }
         self.known_at = Some(cluster.changes().now());
         self.mend(cluster, refilter, restless);
         Some(())
@@ -191,7 +210,7 @@ impl Shape {
             filter.close(cluster, &mut self.fixed);
         }
         self.refilter(cluster);
-        for column in &mut self.columns {
+        for column in self.columns.iter_mut().filter(|column| column.constant.is_none()) {
             column.raw.resize(places, 0.0);
             column.part.fill(cluster, &self.open, &mut column.raw);
         }
@@ -261,15 +280,28 @@ impl Shape {
     fn sum_all(&mut self) {
         self.base.clear();
         self.base.extend_from_slice(&self.open);
+        let mut same_for_all = 0.0;
         for column in &mut self.columns {
             column.stale = true;
             if column.is_restless() {
                 continue;
             }
-            if column.normalization != Normalization::None {
-                column.bounds = Bounds::of(column.normalization, &column.raw, &self.open);
+            if column.normalization == Normalization::None {
+                column.stale = false;
+            } else {
+                column.find_bounds(&self.open);
             }
-            add_weighted(&mut self.base, &column.raw, column.weight, column.normalization, column.bounds);
+            let Column { raw, weight, normalization, bounds, .. } = column;
+            match column.constant {
+                Some(score) => same_for_all += *weight * normalized(*normalization, *bounds, score),
+                None => add_weighted(&mut self.base, raw, *weight, *normalization, *bounds),
+            }
+        }
+        if same_for_all != 0.0 {
+            vectorized(
+                #[inline(always)]
+                || self.base.iter_mut().for_each(|base| *base += same_for_all),
+            );
         }
         self.sum_restless();
     }
@@ -277,8 +309,7 @@ impl Shape {
     fn sum_restless(&mut self) {
         let Self { columns, open, base, totals, tops, .. } = self;
         for column in columns.iter_mut().filter(|column| column.is_restless() && column.stale) {
-            column.bounds = Bounds::of(column.normalization, &column.raw, open);
-            column.stale = false;
+            column.find_bounds(open);
         }
         let moves = |column: &&Column| column.is_restless() && !column.gives_all_nothing();
         let mut moving = columns.iter().filter(moves);
@@ -306,9 +337,9 @@ impl Shape {
             .map(|column| ScoreColumn {
                 plugin: column.plugin.clone(),
                 weight: column.weight as i32,
-                raw: nodes.iter().map(|n| column.raw[n.index()] as i64).collect(),
+                raw: nodes.iter().map(|n| column.raw(n.index()) as i64).collect(),
                 normalized: (nodes.iter())
-                    .map(|n| normalized(column.normalization, column.bounds, column.raw[n.index()]) as i64)
+                    .map(|n| normalized(column.normalization, column.bounds, column.raw(n.index())) as i64)
                     .collect(),
             })
             .collect();

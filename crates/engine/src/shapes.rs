@@ -102,7 +102,13 @@ impl Shapes {
         *times == 1
     }
 
-    fn use_scratch(&mut self, profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<()> {
+    fn use_scratch(
+        &mut self,
+        profile: &Profile,
+        index: usize,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+    ) -> Option<()> {
         match &mut self.scratch {
             Some(scratch) => scratch.reuse(profile, index, cluster, pod),
             None => {

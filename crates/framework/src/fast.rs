@@ -77,9 +77,22 @@ pub trait ScorePart: Send + Sync {
     /// The raw score of one node whose pods have changed. Only asked of parts that read the load.
     fn score(&self, cluster: &Cluster, node: NodeId) -> f64;
 
-    /// Takes note of a pod that came or left, and mends the column. `All` means that much of it has changed.
+    /// Takes note of a pod that came or left. `All` means that more of the column has changed than the pod's node.
     fn note(&mut self, _cluster: &Cluster, _change: &PodChange, _column: &mut [f64]) -> Redo {
         Redo::Nothing
+    }
+
+    /// Mends the column after all changes were noted, if it was not mended then.
+    fn settle(&mut self, _cluster: &Cluster, _column: &mut [f64]) {}
+
+    /// The raw score of every node, if it is the same for all and stays so: then there is no column.
+    fn constant(&self) -> Option<f64> {
+        None
+    }
+
+    /// Whether all raw scores are 0 for now.
+    fn is_silent(&self) -> bool {
+        false
     }
 
     /// How its scores become scores of 0 to 100.

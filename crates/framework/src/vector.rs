@@ -1,5 +1,7 @@
 //! Loops over columns, compiled for the vector instructions that the machine turns out to have.
 
+use pulp::{Arch, Simd, WithSimd};
+
 use crate::{fast::Normalization, points::MAX_SCORE};
 
 const FULL: f64 = MAX_SCORE as f64;
@@ -7,7 +9,7 @@ const FULL: f64 = MAX_SCORE as f64;
 /// Runs a loop with the best instructions of this machine. The loop must be inlined into the closure.
 #[inline]
 pub fn vectorized<R>(work: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(work)
+    Arch::new().dispatch(work)
 }
 
 /// The lowest and the highest score of the open nodes. Scores below zero count only where they are not a mark.
@@ -22,45 +24,49 @@ pub struct Bounds {
 impl Bounds {
     /// Of the open nodes of a column.
     pub fn of(normalization: Normalization, column: &[f64], open: &[f64]) -> Self {
-        let all = vectorized(
-            #[inline(always)]
-            || bounds(false, column, open),
-        );
+        let all = Arch::new().dispatch(FindBounds { marks: false, column, open });
         // Marks are rare: only where one is seen is it worth a slower loop.
         if normalization == Normalization::Inverted && all.lowest < 0.0 {
-            return vectorized(
-                #[inline(always)]
-                || bounds(true, column, open),
-            );
+            return Arch::new().dispatch(FindBounds { marks: true, column, open });
         }
         all
     }
 }
 
-#[inline(always)]
-fn bounds(marks: bool, column: &[f64], open: &[f64]) -> Bounds {
-    const LANES: usize = 16;
-    let (mut low, mut high) = ([f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES]);
-    // A closed node counts as the lowest for the highest, and as the highest for the lowest.
-    let take = |low: &mut f64, high: &mut f64, score: f64, open: f64| {
-        let down = if marks && score < 0.0 { f64::INFINITY } else { score - open };
-        *low = if down < *low { down } else { *low };
-        let up = score + open;
-        *high = if up > *high { up } else { *high };
-    };
-    let (scores, more_scores) = column.as_chunks::<LANES>();
-    let (opens, more_opens) = open.as_chunks::<LANES>();
-    for (scores, opens) in scores.iter().zip(opens) {
-        for lane in 0..LANES {
-            take(&mut low[lane], &mut high[lane], scores[lane], opens[lane]);
+struct FindBounds<'a> {
+    /// Scores below zero are marks, and do not count for the lowest.
+    marks: bool,
+    column: &'a [f64],
+    open: &'a [f64],
+}
+
+/// Compilers find no good form for this loop, so it is written with vectors.
+impl WithSimd for FindBounds<'_> {
+    type Output = Bounds;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Bounds {
+        let Self { marks, column, open } = self;
+        let (scores, more_scores) = S::as_simd_f64s(column);
+        let (opens, more_opens) = S::as_simd_f64s(open);
+        let (infinity, zero) = (simd.splat_f64s(f64::INFINITY), simd.splat_f64s(0.0));
+        let (mut low, mut high) = (infinity, simd.splat_f64s(f64::NEG_INFINITY));
+        for (score, open) in scores.iter().zip(opens) {
+            // A closed node counts as the lowest for the highest, and as the highest for the lowest.
+            let mut down = simd.sub_f64s(*score, *open);
+            if marks {
+                down = simd.select_f64s(simd.less_than_f64s(*score, zero), infinity, down);
+            }
+            low = simd.min_f64s(low, down);
+            high = simd.max_f64s(high, simd.add_f64s(*score, *open));
         }
-    }
-    for (score, open) in more_scores.iter().zip(more_opens) {
-        take(&mut low[0], &mut high[0], *score, *open);
-    }
-    Bounds {
-        lowest: low.into_iter().fold(f64::INFINITY, |a, b| if b < a { b } else { a }),
-        highest: high.into_iter().fold(f64::NEG_INFINITY, |a, b| if b > a { b } else { a }),
+        let mut bounds = Bounds { lowest: simd.reduce_min_f64s(low), highest: simd.reduce_max_f64s(high) };
+        for (score, open) in more_scores.iter().zip(more_opens) {
+            let down = if marks && *score < 0.0 { f64::INFINITY } else { score - open };
+            bounds.lowest = bounds.lowest.min(down);
+            bounds.highest = bounds.highest.max(score + open);
+        }
+        bounds
     }
 }
 
@@ -155,25 +161,14 @@ impl Tops {
     /// From scratch.
     pub fn rebuild(&mut self, totals: &[f64]) {
         self.resize(totals.len());
-        let (highest, ties) = (&mut self.highest, &mut self.ties);
-        vectorized(
-            #[inline(always)]
-            || {
-                for ((block, highest), ties) in totals.chunks(BLOCK).zip(highest).zip(ties) {
-                    (*highest, *ties) = summarize(block);
-                }
-            },
-        );
+        Arch::new().dispatch(FindTops { totals, tops: self });
     }
 
     /// After the total of one node has changed.
     pub fn update(&mut self, totals: &[f64], node: usize) {
         let block = node / BLOCK;
         let nodes = &totals[block * BLOCK..totals.len().min((block + 1) * BLOCK)];
-        (self.highest[block], self.ties[block]) = vectorized(
-            #[inline(always)]
-            || summarize(nodes),
-        );
+        (self.highest[block], self.ties[block]) = Arch::new().dispatch(Summarize(nodes));
     }
 
     fn resize(&mut self, places: usize) {
@@ -181,29 +176,56 @@ impl Tops {
         self.highest.resize(blocks, f64::NEG_INFINITY);
         self.ties.resize(blocks, 0);
     }
+
+    fn entries(&mut self) -> impl Iterator<Item = (&mut f64, &mut u32)> {
+        self.highest.iter_mut().zip(&mut self.ties)
+    }
+}
+
+struct FindTops<'a> {
+    totals: &'a [f64],
+    tops: &'a mut Tops,
+}
+
+impl WithSimd for FindTops<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        for (block, (top, ties)) in self.totals.chunks(BLOCK).zip(self.tops.entries()) {
+            (*top, *ties) = summarize(simd, block);
+        }
+    }
+}
+
+/// One block.
+struct Summarize<'a>(&'a [f64]);
+
+impl WithSimd for Summarize<'_> {
+    type Output = (f64, u32);
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> (f64, u32) {
+        summarize(simd, self.0)
+    }
 }
 
 /// The highest total of a block, and how many nodes have it.
 #[inline(always)]
-fn summarize(block: &[f64]) -> (f64, u32) {
-    const LANES: usize = 16;
-    let (chunks, rest) = block.as_chunks::<LANES>();
-    let mut tops = [f64::NEG_INFINITY; LANES];
-    for chunk in chunks {
-        for lane in 0..LANES {
-            tops[lane] = if chunk[lane] > tops[lane] { chunk[lane] } else { tops[lane] };
-        }
+fn summarize<S: Simd>(simd: S, block: &[f64]) -> (f64, u32) {
+    let (vectors, rest) = S::as_simd_f64s(block);
+    let mut top = simd.splat_f64s(f64::NEG_INFINITY);
+    for totals in vectors {
+        top = simd.max_f64s(top, *totals);
     }
-    let higher = |a: f64, b: f64| if b > a { b } else { a };
-    let highest = tops.into_iter().chain(rest.iter().copied()).fold(f64::NEG_INFINITY, higher);
-    let mut ties = [0.0; LANES];
-    for chunk in chunks {
-        for lane in 0..LANES {
-            ties[lane] += if chunk[lane] == highest { 1.0 } else { 0.0 };
-        }
+    let highest = rest.iter().copied().fold(simd.reduce_max_f64s(top), f64::max);
+    let (all, one, none) = (simd.splat_f64s(highest), simd.splat_f64s(1.0), simd.splat_f64s(0.0));
+    let mut ties = none;
+    for totals in vectors {
+        ties = simd.add_f64s(ties, simd.select_f64s(simd.equal_f64s(*totals, all), one, none));
     }
-    let counted: f64 = ties.into_iter().sum();
-    (highest, counted as u32 + rest.iter().filter(|total| **total == highest).count() as u32)
+    let counted = simd.reduce_sum_f64s(ties) as u32;
+    (highest, counted + rest.iter().filter(|total| **total == highest).count() as u32)
 }
 
 /// Totals are base plus weight × normalized score, and the tops of it: in one pass, block by block.
@@ -219,36 +241,63 @@ pub fn sum_with_tops(
     totals.resize(base.len(), 0.0);
     tops.resize(base.len());
     let Bounds { lowest, highest } = bounds;
-    let blocks = totals.chunks_mut(BLOCK).zip(base.chunks(BLOCK)).zip(column.chunks(BLOCK));
-    let blocks = blocks.zip(tops.highest.iter_mut().zip(&mut tops.ties));
-    macro_rules! sum_each {
-        ($score:ident => $points:expr) => {
-            vectorized(
-                #[inline(always)]
-                || {
-                    for (((totals, base), column), (top, ties)) in blocks {
-                        for ((total, base), score) in totals.iter_mut().zip(base).zip(column) {
-                            let $score = *score;
-                            *total = base + weight * $points;
-                        }
-                        (*top, *ties) = summarize(totals);
-                    }
-                },
-            )
-        };
-    }
+    let columns = SumWithTops { totals, tops, base, column, weight };
     match normalization {
         Normalization::MinMax if highest > lowest => {
             let range = highest - lowest;
-            sum_each!(score => (FULL * ((score - lowest) / range)).trunc());
+            columns.sum(
+                #[inline(always)]
+                |score| (FULL * ((score - lowest) / range)).trunc(),
+            );
         }
         Normalization::Inverted if highest > 0.0 => {
             let (sum, inverse) = (highest + lowest, 1.0 / highest);
-            sum_each!(score => {
-                let points = quotient(FULL * (sum - score), inverse);
-                if score < 0.0 { 0.0 } else { points }
-            });
+            columns.sum(
+                #[inline(always)]
+                |score| {
+                    let points = quotient(FULL * (sum - score), inverse);
+                    if score < 0.0 { 0.0 } else { points }
+                },
+            );
         }
-        _ => sum_each!(score => normalized(normalization, bounds, score)),
+        _ => columns.sum(
+            #[inline(always)]
+            |score| normalized(normalization, bounds, score),
+        ),
+    }
+}
+
+struct SumWithTops<'a> {
+    totals: &'a mut [f64],
+    tops: &'a mut Tops,
+    base: &'a [f64],
+    column: &'a [f64],
+    weight: f64,
+}
+
+impl SumWithTops<'_> {
+    fn sum(self, points: impl Fn(f64) -> f64) {
+        Arch::new().dispatch(Points { columns: self, points });
+    }
+}
+
+struct Points<'a, F> {
+    columns: SumWithTops<'a>,
+    points: F,
+}
+
+impl<F: Fn(f64) -> f64> WithSimd for Points<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let SumWithTops { totals, tops, base, column, weight } = self.columns;
+        let blocks = totals.chunks_mut(BLOCK).zip(base.chunks(BLOCK)).zip(column.chunks(BLOCK));
+        for (((totals, base), column), (top, ties)) in blocks.zip(tops.entries()) {
+            for ((total, base), score) in totals.iter_mut().zip(base).zip(column) {
+                *total = base + weight * (self.points)(*score);
+            }
+            (*top, *ties) = summarize(simd, totals);
+        }
     }
 }

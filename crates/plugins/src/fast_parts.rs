@@ -77,6 +77,10 @@ impl ScorePart for Constant {
         column.fill(self.score);
     }
 
+    fn constant(&self) -> Option<f64> {
+        Some(self.score)
+    }
+
     fn score(&self, _: &Cluster, _: NodeId) -> f64 {
         self.score
     }

@@ -229,7 +229,13 @@ fn compare_fast(engine: &mut Engine, pod: &Arc<Pod>, slow: &Report, differences:
     for (name, slow_scores) in &slow.plugins {
         let zeros = vec![0; slow_scores.scores.len()];
         let fast_scores = fast.plugins.get(name).map_or(&zeros, |plugin| &plugin.scores);
-        by_node(&mut about, &slow.feasible, &format!("{name}, the fast way"), &slow_scores.scores, fast_scores);
+        by_node(
+            &mut about,
+            &slow.feasible,
+            &format!("{name}, the fast way"),
+            &slow_scores.scores,
+            fast_scores,
+        );
     }
 }
 

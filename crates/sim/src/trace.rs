@@ -89,7 +89,11 @@ fn event(source: &Source, value: &Value) -> Result<Option<Event>, Problems> {
 }
 
 /// Replays a trace. `arrived` sees every pod that comes and says where it goes; a pod that goes nowhere is dropped.
-pub fn replay(trace: &Trace, engine: &mut Engine, mut arrived: impl FnMut(&mut Engine, &Arc<Pod>) -> Option<Name>) {
+pub fn replay(
+    trace: &Trace,
+    engine: &mut Engine,
+    mut arrived: impl FnMut(&mut Engine, &Arc<Pod>) -> Option<Name>,
+) {
     for event in &trace.events {
         match event {
             Event::Put(object) => engine.cluster_mut().put((**object).clone()),

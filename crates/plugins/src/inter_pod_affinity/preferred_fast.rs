@@ -15,6 +15,8 @@ struct Preferred {
     plugin: Arc<InterPodAffinity>,
     pod: Arc<Pod>,
     preferences: Preferences,
+    /// No term has selected anybody so far.
+    silent: bool,
 }
 
 /// Adds a weight to all nodes that share a domain with a node.
@@ -30,28 +32,28 @@ fn add(cluster: &Cluster, key: &str, node: NodeId, weight: f64, scores: &mut [f6
     }
 }
 
-/// Weights by domain, before they are given out to the nodes.
-struct ByDomain<'a> {
-    cluster: &'a Cluster,
-    scores: Vec<f64>,
-}
-
-impl ByDomain<'_> {
-    fn add_all(&mut self, key: &str, nodes: impl Iterator<Item = (NodeId, u32)>, weight: f64) {
-        let Some(column) = self.cluster.label_columns().get(key) else {
-            return;
-        };
-        let mut by_domain: Vec<f64> = vec![0.0; column.range()];
-        for (node, count) in nodes {
-            let domain = column.of(node);
-            if domain != ABSENT {
-                by_domain[domain as usize] += weight * f64::from(count);
-            }
+/// Adds a weight for each of many pods to all nodes that share a domain with it.
+fn add_all(
+    cluster: &Cluster,
+    key: &str,
+    pods: impl Iterator<Item = (NodeId, u32)>,
+    weight: f64,
+    scores: &mut [f64],
+) {
+    let Some(column) = cluster.label_columns().get(key) else {
+        return;
+    };
+    // By domain first: a domain may have thousands of nodes.
+    let mut by_domain: Vec<f64> = vec![0.0; column.range()];
+    for (node, count) in pods {
+        let domain = column.of(node);
+        if domain != ABSENT {
+            by_domain[domain as usize] += weight * f64::from(count);
         }
-        for (domain, weight) in by_domain.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
-            for node in column.nodes(domain as u32) {
-                self.scores[node.index()] += weight;
-            }
+    }
+    for (domain, weight) in by_domain.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
+        for node in column.nodes(domain as u32) {
+            scores[node.index()] += weight;
         }
     }
 }
@@ -90,22 +92,25 @@ impl Preferred {
 
 impl ScorePart for Preferred {
     fn fill(&mut self, cluster: &Cluster, _: &[f64], column: &mut [f64]) {
-        let mut all = ByDomain { cluster, scores: vec![0.0; column.len()] };
+        column.fill(0.0);
         let anywhere = Labels::default();
+        let mut silent = true;
         for (term, worth) in self.own() {
             for group in cluster.groups().selected(&term.selector) {
                 if term.matches(&group.sample, &anywhere) {
-                    all.add_all(&term.topology_key, group.nodes(), worth);
+                    add_all(cluster, &term.topology_key, group.nodes(), worth, column);
+                    silent = false;
                 }
             }
         }
         for (group, list, weight, term) in cluster.groups().terms_about(&self.pod.spec) {
             let worth = self.worth(list, weight);
             if worth != 0.0 && self.selects_us(term) {
-                all.add_all(&term.topology_key, group.nodes(), worth);
+                add_all(cluster, &term.topology_key, group.nodes(), worth, column);
+                silent = false;
             }
         }
-        column.copy_from_slice(&all.scores);
+        self.silent = silent;
     }
 
     fn score(&self, _: &Cluster, _: NodeId) -> f64 {
@@ -121,7 +126,12 @@ impl ScorePart for Preferred {
             add(cluster, &term.topology_key, change.node, sign * worth, column);
             redo = Redo::All;
         }
+        self.silent &= redo == Redo::Nothing;
         redo
+    }
+
+    fn is_silent(&self) -> bool {
+        self.silent
     }
 
     fn normalization(&self) -> Normalization {
@@ -135,6 +145,6 @@ impl FastScore for InterPodAffinity {
         if self.ignore_existing_preferences && preferences.is_empty() {
             return Compiled::Idle;
         }
-        Compiled::Part(Box::new(Preferred { plugin: self, pod: pod.clone(), preferences }))
+        Compiled::Part(Box::new(Preferred { plugin: self, pod: pod.clone(), preferences, silent: true }))
     }
 }

@@ -36,6 +36,24 @@ impl Wanted {
     }
 }
 
+/// Closes the nodes that have no room for a pod, or less cpu or memory left than this; nothing wanted is always there.
+fn close_full(columns: &Columns, cpu: f64, memory: f64, open: &mut [f64]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            let pods = columns.pods.allocatable.iter().zip(&columns.pods.used);
+            let cpus = columns.cpu.allocatable.iter().zip(&columns.cpu.used);
+            let memories = columns.memory.allocatable.iter().zip(&columns.memory.used);
+            for (((open, pods), cpus), memories) in open.iter_mut().zip(pods).zip(cpus).zip(memories) {
+                let room = pods.0 - pods.1 >= 1.0;
+                let enough_cpu = cpu == 0.0 || cpu <= cpus.0 - cpus.1;
+                let enough_memory = memory == 0.0 || memory <= memories.0 - memories.1;
+                *open = if room & enough_cpu & enough_memory { *open } else { CLOSED };
+            }
+        },
+    );
+}
+
 /// Closes the nodes that have less than this left.
 fn close_without(column: &ResourceColumn, wanted: f64, open: &mut [f64]) {
     vectorized(
@@ -56,16 +74,9 @@ impl FilterPart for Wanted {
     fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
         let (columns, fit) = (cluster.columns(), &self.pod.spec.requests.fit);
         let inexact: Vec<NodeId> = columns.inexact.iter().filter(|node| open[node.index()] == OPEN).collect();
-        close_without(&columns.pods, 1.0, open);
-        let amounts = [
-            (&columns.cpu, fit.milli_cpu),
-            (&columns.memory, fit.memory),
-            (&columns.ephemeral_storage, fit.ephemeral_storage),
-        ];
-        for (column, wanted) in amounts {
-            if wanted > 0 {
-                close_without(column, wanted as f64, open);
-            }
+        close_full(columns, fit.milli_cpu as f64, fit.memory as f64, open);
+        if fit.ephemeral_storage > 0 {
+            close_without(&columns.ephemeral_storage, fit.ephemeral_storage as f64, open);
         }
         for (name, wanted) in &self.scalars {
             match columns.scalar(name) {

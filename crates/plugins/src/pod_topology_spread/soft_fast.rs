@@ -224,7 +224,7 @@ impl ScorePart for Soft {
         0.0
     }
 
-    fn note(&mut self, cluster: &Cluster, change: &PodChange, scores: &mut [f64]) -> Redo {
+    fn note(&mut self, cluster: &Cluster, change: &PodChange, _: &mut [f64]) -> Redo {
         let mut redo = Redo::Nothing;
         for i in 0..self.constraints.len() {
             if self.is_counted(&self.constraints[i], &change.pod) {
@@ -232,10 +232,11 @@ impl ScorePart for Soft {
                 redo = Redo::All;
             }
         }
-        if redo == Redo::All {
-            self.write(cluster, scores);
-        }
         redo
+    }
+
+    fn settle(&mut self, cluster: &Cluster, scores: &mut [f64]) {
+        self.write(cluster, scores);
     }
 
     fn normalization(&self) -> Normalization {
