@@ -17,6 +17,8 @@ pub struct ResourceColumn {
     pub used: Vec<f64>,
     /// 1 / allocatable; 0 where there is none.
     pub inverse: Vec<f64>,
+    /// used / allocatable; not a finite number where there is none. Kept for cpu and memory only.
+    pub share: Vec<f64>,
 }
 
 impl ResourceColumn {
@@ -24,6 +26,11 @@ impl ResourceColumn {
         self.allocatable.resize(len, 0.0);
         self.used.resize(len, 0.0);
         self.inverse.resize(len, 0.0);
+        self.share.resize(len, 0.0);
+    }
+
+    fn set_share(&mut self, i: usize) {
+        self.share[i] = self.used[i] / self.allocatable[i];
     }
 
     fn set_allocatable(&mut self, i: usize, amount: i64) {
@@ -130,6 +137,8 @@ impl Columns {
         self.pods.used[i] = node.pods.len() as f64;
         self.cpu_or_default[i] = node.requested_or_default_milli_cpu as f64;
         self.memory_or_default[i] = node.requested_or_default_memory as f64;
+        self.cpu.set_share(i);
+        self.memory.set_share(i);
         for (name, amount) in &held.scalars {
             self.scalar_mut(name).used[i] = *amount as f64;
         }

@@ -7,7 +7,11 @@ use supercargo_framework::{
     fast::{Compiled, FastScore, ScorePart},
     vector::vectorized,
 };
-use supercargo_model::{Cluster, NodeId, Pod, columns::Columns, resources};
+use supercargo_model::{
+    Cluster, NodeId, Pod,
+    columns::{Columns, ResourceColumn},
+    resources,
+};
 
 use super::{Formula, NodeResourcesBalancedAllocation};
 use crate::fast_parts::NodeByNode;
@@ -22,24 +26,30 @@ struct CpuAndMemory {
     memory: f64,
 }
 
-/// How balanced two shares are. A resource that the node does not have counts for nothing.
+/// How balanced two shares are, where the node has both resources.
 #[inline(always)]
-fn balance(cpu: f64, all_cpu: f64, memory: f64, all_memory: f64) -> f64 {
-    let share = |amount: f64, all: f64| {
-        let share = amount / all;
-        if share > 1.0 { 1.0 } else { share }
-    };
-    let deviation = ((share(cpu, all_cpu) - share(memory, all_memory)) / 2.0).abs();
-    let deviation = if all_cpu == 0.0 || all_memory == 0.0 { 0.0 } else { deviation };
+fn balance(cpu: f64, memory: f64) -> f64 {
+    let whole = |share: f64| if share > 1.0 { 1.0 } else { share };
+    let deviation = ((whole(cpu) - whole(memory)) / 2.0).abs();
     ((1.0 - deviation) * FULL).trunc()
+}
+
+/// A resource of one node.
+#[derive(Clone, Copy)]
+struct Load {
+    used: f64,
+    all: f64,
+    share: f64,
 }
 
 impl CpuAndMemory {
     #[inline(always)]
-    fn of(&self, cpu: f64, all_cpu: f64, memory: f64, all_memory: f64) -> f64 {
-        let with = balance(cpu + self.cpu, all_cpu, memory + self.memory, all_memory);
-        let without = balance(cpu, all_cpu, memory, all_memory);
-        HALF + ((HALF + with - without) / 2.0).trunc()
+    fn of(&self, cpu: Load, memory: Load) -> f64 {
+        let with = balance((cpu.used + self.cpu) / cpu.all, (memory.used + self.memory) / memory.all);
+        let without = balance(cpu.share, memory.share);
+        let improvement = HALF + ((HALF + with - without) / 2.0).trunc();
+        // With one resource, or none, there is nothing to balance: (50 + 100 − 100) / 2 + 50.
+        if cpu.all == 0.0 || memory.all == 0.0 { HALF + HALF / 2.0 } else { improvement }
     }
 }
 
@@ -50,11 +60,14 @@ impl ScorePart for CpuAndMemory {
         vectorized(
             #[inline(always)]
             || {
-                let cpu = cpu.used.iter().zip(&cpu.allocatable);
-                let memory = memory.used.iter().zip(&memory.allocatable);
-                for ((score, (cpu, all_cpu)), (memory, all_memory)) in column.iter_mut().zip(cpu).zip(memory)
-                {
-                    *score = this.of(*cpu, *all_cpu, *memory, *all_memory);
+                let cpus = cpu.used.iter().zip(&cpu.allocatable).zip(&cpu.share);
+                let memories = memory.used.iter().zip(&memory.allocatable).zip(&memory.share);
+                for ((score, cpu), memory) in column.iter_mut().zip(cpus).zip(memories) {
+                    let ((used, all), share) = cpu;
+                    let cpu = Load { used: *used, all: *all, share: *share };
+                    let ((used, all), share) = memory;
+                    let memory = Load { used: *used, all: *all, share: *share };
+                    *score = this.of(cpu, memory);
                 }
             },
         );
@@ -68,8 +81,12 @@ impl ScorePart for CpuAndMemory {
         if columns.inexact.contains(node) {
             return self.exact.score(cluster, node);
         }
-        let (cpu, memory) = (&columns.cpu, &columns.memory);
-        self.of(cpu.used[i], cpu.allocatable[i], memory.used[i], memory.allocatable[i])
+        let load = |column: &ResourceColumn| Load {
+            used: column.used[i],
+            all: column.allocatable[i],
+            share: column.share[i],
+        };
+        self.of(load(&columns.cpu), load(&columns.memory))
     }
 
     fn reads_load(&self) -> bool {

@@ -122,29 +122,32 @@ impl Soft {
 
     /// The number of domains among the open nodes that are not left out.
     fn weigh(&mut self, cluster: &Cluster, open: &[f64]) {
-        let constraints = &self.constraints;
-        self.weights = constraints
-            .iter()
-            .map(|constraint| {
-                let inside = (cluster.columns().live.iter())
-                    .filter(|node| open[node.index()] == OPEN && self.counts_here(cluster, *node));
-                let domains = if is_host(constraint) {
-                    inside.count()
+        let domains = |constraint: &Constraint| {
+            let inside = |node: &NodeId| open[node.index()] == OPEN && self.counts_here(cluster, *node);
+            if is_host(constraint) {
+                return if self.everywhere || !self.all_keys {
+                    vectorized(
+                        #[inline(always)]
+                        || open.iter().filter(|open| **open == OPEN).count(),
+                    )
                 } else {
-                    let column = column(cluster, constraint);
-                    let mut seen = vec![false; column.map_or(0, LabelColumn::range)];
-                    let mut unlabelled = false;
-                    for node in inside {
-                        match column.map_or(ABSENT, |c| c.of(node)) {
-                            ABSENT => unlabelled = true,
-                            domain => seen[domain as usize] = true,
-                        }
-                    }
-                    seen.iter().filter(|seen| **seen).count() + usize::from(unlabelled)
+                    cluster.columns().live.iter().filter(inside).count()
                 };
-                ((domains + 2) as f64).ln()
-            })
-            .collect();
+            }
+            let Some(column) = column(cluster, constraint) else {
+                return usize::from(cluster.columns().live.iter().any(|node| inside(&node)));
+            };
+            let labelled =
+                (0..column.range() as u32).filter(|domain| column.nodes(*domain).iter().any(inside));
+            let unlabelled = || {
+                let mut without = cluster.columns().live.iter().filter(|node| column.of(*node) == ABSENT);
+                without.any(|node| inside(&node))
+            };
+            let all_have = column.all_have(cluster.node_count());
+            labelled.count() + usize::from(!all_have && unlabelled())
+        };
+        let weights = self.constraints.iter().map(|constraint| ((domains(constraint) + 2) as f64).ln());
+        self.weights = weights.collect();
     }
 
     fn write(&self, cluster: &Cluster, scores: &mut [f64]) {
