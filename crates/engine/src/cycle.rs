@@ -11,7 +11,7 @@ use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
 
 use crate::{
     decision::{Decision, Outcome},
-    pick::{TieBreak, best, highest, nth, reservoir},
+    pick::{TieBreak, best, reservoir},
     random::cycle_seed,
     sampling::nodes_to_find,
     shape::Shape,
@@ -193,11 +193,11 @@ impl Engine {
     fn place_fast(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
         self.shape(index, pod)?;
         let shape = self.shapes.last()?;
-        let (total, ties) = highest(shape.tops())?;
+        let (total, ties) = shape.best()?;
         let chosen = match self.settings.tie_break {
             TieBreak::Random => {
                 let chosen = reservoir(ties, cycle_seed(self.settings.seed, self.cycles))?;
-                nth(shape.tops(), shape.totals(), total, chosen)?
+                shape.nth_best(chosen)?
             }
             TieBreak::First => {
                 let best = |id: &&NodeId| shape.totals()[id.index()] == total;
@@ -214,7 +214,7 @@ impl Engine {
         let index = self.index_of(&pod.spec.scheduler_name)?;
         self.shape(index, pod)?;
         let shape = self.shapes.last()?;
-        let (best, ties) = highest(shape.tops())?;
+        let (best, ties) = shape.best()?;
         let totals = shape.totals();
         let open = totals.iter().filter(|total| total.is_finite());
         let tied = totals.iter().enumerate().filter(|(_, total)| **total == best);

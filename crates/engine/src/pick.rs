@@ -1,7 +1,5 @@
 //! The choice among the nodes with the highest total.
 
-use supercargo_framework::vector::{BLOCK, Tops};
-
 use crate::random::Random;
 
 /// How to choose among equals.
@@ -33,29 +31,6 @@ pub(crate) fn reservoir(count: usize, seed: u64) -> Option<usize> {
         next = (next << 64) / chance + 1;
     }
     Some(chosen as usize - 1)
-}
-
-/// The highest total, and how many nodes have it; `None` if all are closed.
-pub(crate) fn highest(tops: &Tops) -> Option<(f64, usize)> {
-    let highest = tops.highest.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if highest == f64::NEG_INFINITY {
-        return None;
-    }
-    let blocks = tops.highest.iter().zip(&tops.ties).filter(|(top, _)| **top == highest);
-    Some((highest, blocks.map(|(_, ties)| *ties as usize).sum()))
-}
-
-/// The place of the n-th node that has the highest total.
-pub(crate) fn nth(tops: &Tops, totals: &[f64], highest: f64, mut n: usize) -> Option<usize> {
-    for (block, top) in tops.highest.iter().enumerate().filter(|(_, top)| **top == highest) {
-        let ties = tops.ties[block] as usize;
-        if n < ties {
-            let mut places = (block * BLOCK..totals.len()).filter(|i| totals[*i] == *top);
-            return places.nth(n);
-        }
-        n -= ties;
-    }
-    None
 }
 
 #[cfg(test)]
@@ -90,23 +65,5 @@ mod tests {
                 assert!(times.abs_diff(20_000) < 710, "{taken:?}");
             }
         }
-    }
-
-    #[test]
-    fn tops_know_the_best_and_where_they_are() {
-        let mut totals: Vec<f64> = (0..200).map(|i| f64::from(i % 7)).collect();
-        let mut tops = Tops::default();
-        tops.rebuild(&totals);
-        // 6, 13, 20 … 195: 28 places
-        assert_eq!(highest(&tops), Some((6.0, 28)));
-        assert_eq!(nth(&tops, &totals, 6.0, 0), Some(6));
-        assert_eq!(nth(&tops, &totals, 6.0, 27), Some(195));
-        assert_eq!(nth(&tops, &totals, 6.0, 28), None);
-        totals[130] = 9.0;
-        tops.update(&totals, 130);
-        assert_eq!(highest(&tops), Some((9.0, 1)));
-        assert_eq!(nth(&tops, &totals, 9.0, 0), Some(130));
-        tops.rebuild(&[f64::NEG_INFINITY; 3]);
-        assert_eq!(highest(&tops), None);
     }
 }

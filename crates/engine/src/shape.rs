@@ -73,6 +73,8 @@ pub(crate) struct Shape {
     /// The sum of all columns; the same as `base` where no column is restless.
     totals: Vec<f64>,
     tops: Tops,
+    /// The highest total, and how many nodes have it; `None` if no node is open.
+    best: Option<(f64, usize)>,
     known_at: Option<Moment>,
     touched: Vec<NodeId>,
 }
@@ -92,6 +94,7 @@ impl Shape {
             base: Vec::new(),
             totals: Vec::new(),
             tops: Tops::default(),
+            best: None,
             known_at: None,
             touched: Vec::new(),
         };
@@ -149,9 +152,14 @@ impl Shape {
         self.open_count
     }
 
-    /// The best nodes.
-    pub(crate) fn tops(&self) -> &Tops {
-        &self.tops
+    /// The highest total, and how many nodes have it; `None` if no node is open.
+    pub(crate) fn best(&self) -> Option<(f64, usize)> {
+        self.best
+    }
+
+    /// The place of the n-th of the best nodes.
+    pub(crate) fn nth_best(&self, n: usize) -> Option<usize> {
+        self.tops.nth(&self.totals, self.best?.0, n)
     }
 
     /// The totals by place.
@@ -162,13 +170,18 @@ impl Shape {
     /// Brings everything up to date with the cluster. `None` if the shape must be compiled anew, because something
     /// other than pods has changed.
     pub(crate) fn catch_up(&mut self, cluster: &Cluster) -> Option<()> {
-        let Some(known_at) = self.known_at else {
-            self.start(cluster);
-            return Some(());
-        };
-        if known_at == cluster.changes().now() {
+        if self.known_at == Some(cluster.changes().now()) {
             return Some(());
         }
+        match self.known_at {
+            None => self.start(cluster),
+            Some(moment) => self.follow(cluster, moment)?,
+        }
+        self.best = self.tops.best(&self.totals);
+        Some(())
+    }
+
+    fn follow(&mut self, cluster: &Cluster, known_at: Moment) -> Option<()> {
         let changes = cluster.changes().since(known_at)?;
         if changes.len() * MEND_AT_MOST > cluster.node_count() {
             self.start(cluster);

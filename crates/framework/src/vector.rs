@@ -151,40 +151,78 @@ pub const BLOCK: usize = 64;
 /// The highest total of each block of nodes, and how many nodes have it.
 #[derive(Clone, Debug, Default)]
 pub struct Tops {
-    /// By block.
-    pub highest: Vec<f64>,
-    /// By block.
-    pub ties: Vec<u32>,
+    highest: Vec<f64>,
+    /// Counted when they are asked for: few blocks have the highest total of all.
+    ties: Vec<Option<u32>>,
 }
 
 impl Tops {
     /// From scratch.
     pub fn rebuild(&mut self, totals: &[f64]) {
         self.resize(totals.len());
-        Arch::new().dispatch(FindTops { totals, tops: self });
+        Arch::new().dispatch(FindTops { totals, highest: &mut self.highest });
     }
 
     /// After the total of one node has changed.
     pub fn update(&mut self, totals: &[f64], node: usize) {
         let block = node / BLOCK;
-        let nodes = &totals[block * BLOCK..totals.len().min((block + 1) * BLOCK)];
-        (self.highest[block], self.ties[block]) = Arch::new().dispatch(Summarize(nodes));
+        self.highest[block] = Arch::new().dispatch(Highest(nodes(totals, block)));
+        self.ties[block] = None;
+    }
+
+    /// The highest total of all, and how many nodes have it; `None` if all are closed.
+    pub fn best(&mut self, totals: &[f64]) -> Option<(f64, usize)> {
+        let highest = self.highest.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if highest == f64::NEG_INFINITY {
+            return None;
+        }
+        let mut count = 0;
+        for block in 0..self.highest.len() {
+            if self.highest[block] == highest {
+                let ties = self.ties[block].unwrap_or_else(|| count_ties(nodes(totals, block), highest));
+                self.ties[block] = Some(ties);
+                count += ties as usize;
+            }
+        }
+        Some((highest, count))
+    }
+
+    /// The place of the n-th node that has the highest total, after [`Self::best`].
+    pub fn nth(&self, totals: &[f64], highest: f64, mut n: usize) -> Option<usize> {
+        for (block, _) in self.highest.iter().enumerate().filter(|(_, top)| **top == highest) {
+            let ties = self.ties[block]? as usize;
+            if n < ties {
+                let mut places = nodes(totals, block).iter().enumerate().filter(|(_, t)| **t == highest);
+                return places.nth(n).map(|(i, _)| block * BLOCK + i);
+            }
+            n -= ties;
+        }
+        None
     }
 
     fn resize(&mut self, places: usize) {
         let blocks = places.div_ceil(BLOCK);
         self.highest.resize(blocks, f64::NEG_INFINITY);
-        self.ties.resize(blocks, 0);
+        self.ties.clear();
+        self.ties.resize(blocks, None);
     }
+}
 
-    fn entries(&mut self) -> impl Iterator<Item = (&mut f64, &mut u32)> {
-        self.highest.iter_mut().zip(&mut self.ties)
-    }
+/// The totals of a block.
+fn nodes(totals: &[f64], block: usize) -> &[f64] {
+    &totals[block * BLOCK..totals.len().min((block + 1) * BLOCK)]
+}
+
+fn count_ties(block: &[f64], highest: f64) -> u32 {
+    vectorized(
+        #[inline(always)]
+        || block.iter().map(|total| u32::from(*total == highest)).sum(),
+    )
 }
 
 struct FindTops<'a> {
     totals: &'a [f64],
-    tops: &'a mut Tops,
+    highest: &'a mut [f64],
 }
 
 impl WithSimd for FindTops<'_> {
@@ -192,40 +230,32 @@ impl WithSimd for FindTops<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        for (block, (top, ties)) in self.totals.chunks(BLOCK).zip(self.tops.entries()) {
-            (*top, *ties) = summarize(simd, block);
+        for (block, top) in self.totals.chunks(BLOCK).zip(self.highest) {
+            *top = highest_of(simd, block);
         }
     }
 }
 
 /// One block.
-struct Summarize<'a>(&'a [f64]);
+struct Highest<'a>(&'a [f64]);
 
-impl WithSimd for Summarize<'_> {
-    type Output = (f64, u32);
+impl WithSimd for Highest<'_> {
+    type Output = f64;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> (f64, u32) {
-        summarize(simd, self.0)
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        highest_of(simd, self.0)
     }
 }
 
-/// The highest total of a block, and how many nodes have it.
 #[inline(always)]
-fn summarize<S: Simd>(simd: S, block: &[f64]) -> (f64, u32) {
+fn highest_of<S: Simd>(simd: S, block: &[f64]) -> f64 {
     let (vectors, rest) = S::as_simd_f64s(block);
     let mut top = simd.splat_f64s(f64::NEG_INFINITY);
     for totals in vectors {
         top = simd.max_f64s(top, *totals);
     }
-    let highest = rest.iter().copied().fold(simd.reduce_max_f64s(top), f64::max);
-    let (all, one, none) = (simd.splat_f64s(highest), simd.splat_f64s(1.0), simd.splat_f64s(0.0));
-    let mut ties = none;
-    for totals in vectors {
-        ties = simd.add_f64s(ties, simd.select_f64s(simd.equal_f64s(*totals, all), one, none));
-    }
-    let counted = simd.reduce_sum_f64s(ties) as u32;
-    (highest, counted + rest.iter().filter(|total| **total == highest).count() as u32)
+    rest.iter().copied().fold(simd.reduce_max_f64s(top), f64::max)
 }
 
 /// Totals are base plus weight × normalized score, and the tops of it: in one pass, block by block.
@@ -293,11 +323,11 @@ impl<F: Fn(f64) -> f64> WithSimd for Points<'_, F> {
     fn with_simd<S: Simd>(self, simd: S) {
         let SumWithTops { totals, tops, base, column, weight } = self.columns;
         let blocks = totals.chunks_mut(BLOCK).zip(base.chunks(BLOCK)).zip(column.chunks(BLOCK));
-        for (((totals, base), column), (top, ties)) in blocks.zip(tops.entries()) {
+        for (((totals, base), column), top) in blocks.zip(&mut tops.highest) {
             for ((total, base), score) in totals.iter_mut().zip(base).zip(column) {
                 *total = base + weight * (self.points)(*score);
             }
-            (*top, *ties) = summarize(simd, totals);
+            *top = highest_of(simd, totals);
         }
     }
 }

@@ -151,47 +151,52 @@ impl Soft {
     }
 
     fn write(&self, cluster: &Cluster, scores: &mut [f64]) {
-        let nodes = cluster.node_count();
-        let columns: Vec<Option<&LabelColumn>> =
-            self.constraints.iter().map(|c| column(cluster, c)).collect();
-        // Some nodes at a time, so that they stay in the nearest cache from pass to pass.
-        const AT_ONCE: usize = 512;
-        for (chunk, scores) in scores.chunks_mut(AT_ONCE).enumerate() {
-            let start = chunk * AT_ONCE;
-            scores.fill(0.0);
-            for (i, constraint) in self.constraints.iter().enumerate() {
-                let (weight, skew) = (self.weights[i], f64::from(constraint.max_skew) - 1.0);
-                let counts = &self.counts[i][start..start + scores.len()];
-                match columns[i] {
-                    Some(column) if column.all_have(nodes) => vectorized(
-                        #[inline(always)]
-                        || {
-                            for (score, count) in scores.iter_mut().zip(counts) {
-                                *score += count * weight + skew;
-                            }
-                        },
-                    ),
-                    Some(column) => {
-                        let domains = column.numbers().iter().skip(start);
-                        for ((score, count), domain) in scores.iter_mut().zip(counts).zip(domains) {
-                            if *domain != ABSENT {
-                                *score += count * weight + skew;
-                            }
+        let factor = |i: usize| (self.weights[i], f64::from(self.constraints[i].max_skew) - 1.0);
+        match &self.counts[..] {
+            // The common cases in one pass.
+            [only] if self.everywhere => {
+                let (weight, skew) = factor(0);
+                vectorized(
+                    #[inline(always)]
+                    || {
+                        for (score, count) in scores.iter_mut().zip(only) {
+                            *score = (count * weight + skew).round();
                         }
-                    }
-                    None => {}
-                }
+                    },
+                );
             }
-            vectorized(
-                #[inline(always)]
-                || {
-                    for score in scores.iter_mut() {
-                        *score = score.round();
-                    }
-                },
-            );
+            [one, other] if self.everywhere => {
+                let ((weight1, skew1), (weight2, skew2)) = (factor(0), factor(1));
+                vectorized(
+                    #[inline(always)]
+                    || {
+                        for ((score, one), other) in scores.iter_mut().zip(one).zip(other) {
+                            *score = ((one * weight1 + skew1) + (other * weight2 + skew2)).round();
+                        }
+                    },
+                );
+            }
+            _ => self.write_any(cluster, scores),
         }
-        if self.all_keys && !self.everywhere {
+    }
+
+    /// Any number of constraints, whose labels some nodes may lack.
+    fn write_any(&self, cluster: &Cluster, scores: &mut [f64]) {
+        scores.fill(0.0);
+        for (i, constraint) in self.constraints.iter().enumerate() {
+            let Some(column) = column(cluster, constraint) else {
+                continue;
+            };
+            let (weight, skew) = (self.weights[i], f64::from(constraint.max_skew) - 1.0);
+            let nodes = scores.iter_mut().zip(&self.counts[i]).zip(column.numbers());
+            for ((score, count), _) in nodes.filter(|(_, domain)| **domain != ABSENT) {
+                *score += count * weight + skew;
+            }
+        }
+        for score in scores.iter_mut() {
+            *score = score.round();
+        }
+        if self.all_keys {
             self.mark_left_out(cluster, scores);
         }
     }
