@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{CLOSED, FilterPart, Normalization, OPEN, Redo, ScorePart},
+    fast::{Asked, CLOSED, FilterPart, Normalization, OPEN, Redo, ScorePart},
     profile::{CompiledProfile, Profile, ScoreColumn, Scores},
     vector::{Bounds, Tops, add_weighted, normalized, sum_with_tops, vectorized},
 };
@@ -170,14 +170,59 @@ impl Shape {
     /// Brings everything up to date with the cluster. `None` if the shape must be compiled anew, because something
     /// other than pods has changed.
     pub(crate) fn catch_up(&mut self, cluster: &Cluster) -> Option<()> {
-        if self.known_at == Some(cluster.changes().now()) {
+        let current = self.known_at == Some(cluster.changes().now());
+        if current && !self.asks_anew() {
             return Some(());
         }
         match self.known_at {
             None => self.start(cluster),
+            Some(_) if self.asks_anew() => self.ask_anew(cluster)?,
             Some(moment) => self.follow(cluster, moment)?,
         }
         self.best = self.tops.best(&self.totals);
+        Some(())
+    }
+
+    /// How the parts want to be asked.
+    fn asked(&self) -> impl Iterator<Item = Asked> {
+        let filters = self.filters.iter().map(|filter| filter.asked());
+        filters.chain(self.columns.iter().map(|column| column.part.asked()))
+    }
+
+    fn asks_anew(&self) -> bool {
+        self.asked().any(|asked| asked != Asked::WhenChanged)
+    }
+
+    /// Whether a plugin failed, so that nothing here can be relied on.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.asked().any(|asked| asked == Asked::Failed)
+    }
+
+    /// Some plugin must be asked about all nodes again, whatever has changed. The others are only mended.
+    fn ask_anew(&mut self, cluster: &Cluster) -> Option<()> {
+        let moment = self.known_at?;
+        for change in cluster.changes().since(moment)? {
+            for filter in &mut self.filters {
+                filter.note(cluster, change);
+            }
+            for column in &mut self.columns {
+                if column.part.note(cluster, change, &mut column.raw) != Redo::Nothing {
+                    column.stale = true;
+                }
+                if column.reads_load {
+                    column.raw[change.node.index()] = column.part.score(cluster, change.node);
+                }
+            }
+        }
+        for column in self.columns.iter_mut().filter(|column| column.stale) {
+            column.part.settle(cluster, &mut column.raw);
+        }
+        self.known_at = Some(cluster.changes().now());
+        self.refilter(cluster);
+        for column in self.columns.iter_mut().filter(|column| column.reads_open) {
+            column.part.fill(cluster, &self.open, &mut column.raw);
+        }
+        self.sum_all();
         Some(())
     }
 

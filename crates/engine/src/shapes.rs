@@ -77,7 +77,7 @@ impl Shapes {
             shape.reuse(profile, index, cluster, pod)?;
             shape.catch_up(cluster);
         }
-        Some(shape)
+        (!shape.has_failed()).then_some(shape)
     }
 
     /// The shape that was asked for last.

@@ -8,11 +8,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Value, json};
 use supercargo_engine::{Decision, Engine, Placement, Settings};
 use supercargo_framework::{
+    Prepared, ScoreInput, Status, Verdict, normalize,
+    points::{Filter, NormalizeScore, ScoreNode},
     profile::{Choice, Profile, ProfileSpec},
-    registry::{Args, Point},
+    registry::{Args, Point, define},
 };
 use supercargo_model::{
-    Cluster, Key, Name, Node, Pod,
+    Cluster, Key, Name, Node, NodeInfo, Pod,
     object::{Kind, Object},
     testing::object,
     workload::WorkloadKind,
@@ -47,9 +49,34 @@ impl Random {
     }
 }
 
-/// The default profile, put together by hand.
-fn profile() -> Profile {
-    let registry = supercargo_plugins::registry();
+/// A plugin that has no fast form: an odd number of pods is unlucky, and fuller nodes are better.
+struct Odd;
+
+impl Filter for Odd {
+    fn filter(&self, _: &Prepared, _: &Cluster, _: &Pod, node: &NodeInfo) -> Verdict {
+        if node.pods.len() % 4 == 3 { Err(Status::unschedulable("unlucky")) } else { Ok(()) }
+    }
+}
+
+impl ScoreNode for Odd {
+    fn score_node(&self, _: ScoreInput<'_>, node: &NodeInfo) -> Result<i64, Status> {
+        Ok(node.pods.len() as i64)
+    }
+}
+
+impl NormalizeScore for Odd {
+    fn normalize(&self, _: ScoreInput<'_>, column: &mut [i64]) -> Verdict {
+        normalize::proportional(column);
+        Ok(())
+    }
+}
+
+/// The default profile, put together by hand; with the plugin that has no fast form, or without it.
+fn profile(odd: bool) -> Profile {
+    let mut registry = supercargo_plugins::registry();
+    if odd {
+        registry.add(define("Odd", |_| Ok(Odd)).filter().score().normalize());
+    }
     let weights = BTreeMap::from([
         ("TaintToleration", 3),
         ("NodeAffinity", 2),
@@ -186,6 +213,9 @@ fn pod(random: &mut Random, name: &str) -> Pod {
         let constraints: Vec<Value> = (0..1 + random.below(2)).map(|_| spread(random)).collect();
         spec["topologySpreadConstraints"] = constraints.into();
     }
+    if random.chance(8) {
+        spec["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    }
     let namespace = random.one(&["default", "default", "other"]);
     object(json!({
         "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels},
@@ -202,7 +232,30 @@ fn event(random: &mut Random, engine: &mut Engine, templates: &[Pod], serial: &m
         all.sort_by_key(|pod| pod.name.clone());
         (!all.is_empty()).then(|| all[random.below(all.len())].clone())
     };
-    match random.below(20) {
+    match random.below(21) {
+        20 => {
+            // A claim is bound to a volume of some zone, or loses it.
+            let volume = random.one(&["", "v1", "v2"]);
+            let zone = if volume == "v1" { "z1" } else { "z2" };
+            let term = json!({"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}]});
+            if !volume.is_empty() {
+                cluster.put(
+                    object(
+                        json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume},
+                    "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+                             "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}}),
+                    )
+                    .object(),
+                );
+            }
+            cluster.put(
+                object(json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                "metadata": {"name": "data", "namespace": "default",
+                             "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+                "spec": {"volumeName": volume, "accessModes": ["ReadWriteOnce"]}}))
+                .object(),
+            );
+        }
         0 | 1 => {
             let i = random.below(14);
             cluster.put_node(node(random, i));
@@ -297,7 +350,7 @@ fn run(seed: u64) -> (usize, usize) {
         cluster.put_node(node(&mut random, i));
     }
     let settings = Settings { percentage_of_nodes_to_score: 100, seed, ..Settings::default() };
-    let mut engine = Engine::new(cluster, [profile()], settings);
+    let mut engine = Engine::new(cluster, [profile(seed % 4 == 0)], settings);
     let templates: Vec<Pod> = (0..SHAPES).map(|i| pod(&mut random, &format!("t{i}"))).collect();
     let waiting: Vec<Arc<Pod>> = templates.iter().map(|pod| engine.admit(Arc::new(pod.clone()))).collect();
     let (mut compared, mut serial) = (0, 0);

@@ -52,6 +52,22 @@ pub trait FilterPart: Send + Sync {
     fn reads_load(&self) -> bool {
         true
     }
+
+    /// How it is asked.
+    fn asked(&self) -> Asked {
+        Asked::WhenChanged
+    }
+}
+
+/// How often a part must be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Only about what has changed.
+    WhenChanged,
+    /// About everything, for every pod: nobody knows what it reads.
+    Always,
+    /// It failed: the whole cycle must be run in the slow way, which tells what is wrong.
+    Failed,
 }
 
 /// How raw scores become scores of 0 to 100.
@@ -93,6 +109,11 @@ pub trait ScorePart: Send + Sync {
     /// Whether all raw scores are 0 for now.
     fn is_silent(&self) -> bool {
         false
+    }
+
+    /// How it is asked.
+    fn asked(&self) -> Asked {
+        Asked::WhenChanged
     }
 
     /// How its scores become scores of 0 to 100.

@@ -11,6 +11,7 @@ pub mod points;
 pub mod preemption;
 pub mod profile;
 pub mod registry;
+mod slow;
 pub mod status;
 pub mod vector;
 

@@ -18,6 +18,7 @@ use crate::{
     },
     preemption::{FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, Rejection},
     registry::{Plugin, Point},
+    slow::{SlowFilter, SlowScore},
     status::{Code, Status, Verdict},
 };
 
@@ -479,29 +480,55 @@ pub struct CompiledProfile {
 }
 
 impl Profile {
-    /// The fast form of all filters and scores for pods like this one; `None` if one of them has none.
+    /// The profile for pods like this one: plugins in their fast form where they have one, the others as they are.
+    /// `None` if only the slow way can run it.
     pub fn compile(&self, cluster: &Cluster, pod: &Arc<Pod>) -> Option<CompiledProfile> {
-        let mut compiled = CompiledProfile { filters: Vec::new(), scores: Vec::new() };
         // A PreFilter without its Filter can still refuse pods.
         let filtered = |named: &Named<dyn PreFilter>| self.filter.iter().any(|step| step.name == named.name);
         if !self.pre_filter.iter().all(filtered) {
             return None;
         }
+        let mut filters = Vec::new();
+        let mut slow = Vec::new();
         for step in &self.filter {
-            match step.fast.clone()?.compile_filter(cluster, pod) {
+            match step.fast.clone().map_or(Compiled::Slow, |fast| fast.compile_filter(cluster, pod)) {
                 Compiled::Idle => {}
-                Compiled::Part(part) => compiled.filters.push(part),
-                Compiled::Slow => return None,
+                Compiled::Part(part) => filters.push(part),
+                Compiled::Slow => slow.push(self.slow_filter(step, pod)),
             }
         }
+        // The slow ones come last: they are asked only about the nodes that the others leave open.
+        filters.extend(slow);
+        let mut scores = Vec::new();
         for step in &self.score {
-            match step.fast.clone()?.compile_score(cluster, pod) {
-                Compiled::Idle => {}
-                Compiled::Part(part) => compiled.scores.push((step.name.clone(), step.weight, part)),
-                Compiled::Slow => return None,
-            }
+            let compiled = step.fast.clone().map_or(Compiled::Slow, |fast| fast.compile_score(cluster, pod));
+            let part: Box<dyn ScorePart> = match compiled {
+                Compiled::Idle => continue,
+                Compiled::Part(part) => part,
+                Compiled::Slow => self.slow_score(step, pod),
+            };
+            scores.push((step.name.clone(), step.weight, part));
         }
-        Some(compiled)
+        Some(CompiledProfile { filters, scores })
+    }
+
+    fn slow_filter(&self, step: &FilterStep, pod: &Arc<Pod>) -> Box<dyn FilterPart> {
+        Box::new(SlowFilter {
+            prepare: step.prepared.map(|index| self.pre_filter[index].plugin.clone()),
+            filter: step.plugin.clone(),
+            pod: pod.clone(),
+            failed: false,
+        })
+    }
+
+    fn slow_score(&self, step: &ScoreStep, pod: &Arc<Pod>) -> Box<dyn ScorePart> {
+        Box::new(SlowScore {
+            prepare: step.prepared.map(|index| self.pre_score[index].plugin.clone()),
+            score: step.plugin.clone(),
+            normalize: step.normalize.clone(),
+            pod: pod.clone(),
+            failed: false,
+        })
     }
 }
 
