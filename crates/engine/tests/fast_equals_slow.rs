@@ -350,7 +350,7 @@ fn run(seed: u64) -> (usize, usize) {
         cluster.put_node(node(&mut random, i));
     }
     let settings = Settings { percentage_of_nodes_to_score: 100, seed, ..Settings::default() };
-    let mut engine = Engine::new(cluster, [profile(seed % 4 == 0)], settings);
+    let mut engine = Engine::new(cluster, [profile(seed.is_multiple_of(4))], settings);
     let templates: Vec<Pod> = (0..SHAPES).map(|i| pod(&mut random, &format!("t{i}"))).collect();
     let waiting: Vec<Arc<Pod>> = templates.iter().map(|pod| engine.admit(Arc::new(pod.clone()))).collect();
     let (mut compared, mut serial) = (0, 0);
