@@ -71,6 +71,10 @@ fn accepts_what_is_accepted() {
     for input in v1.filter(|input| load(&Source::new("x", *input), &registry).is_ok()) {
         assert!(accepts(&schema, &json(input)), "{input}");
     }
+    // The example of the repository.
+    let example = include_str!("../../../../examples/scheduler-config.yaml");
+    assert!(load(&Source::new("example", example), &registry).is_ok());
+    assert!(accepts(&schema, &json(example)));
     let full = default_configuration(&registry).expect("the defaults are complete").to_yaml(&registry);
     assert!(accepts(&schema, &json(&full)), "{full}");
 }
