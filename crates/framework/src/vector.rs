@@ -33,6 +33,29 @@ impl Bounds {
     }
 }
 
+impl Bounds {
+    /// The bounds of no score at all.
+    pub const NONE: Self = Self { lowest: f64::INFINITY, highest: f64::NEG_INFINITY };
+
+    /// With the score of one more open node.
+    #[inline]
+    pub fn include(&mut self, normalization: Normalization, score: f64) {
+        let is_mark = normalization == Normalization::Inverted && score < 0.0;
+        if !is_mark {
+            self.lowest = self.lowest.min(score);
+        }
+        self.highest = self.highest.max(score);
+    }
+}
+
+/// How many of some numbers are equal to one.
+pub fn count_equal(numbers: &[u16], number: u16) -> usize {
+    vectorized(
+        #[inline(always)]
+        || numbers.iter().map(|other| u16::from(*other == number)).sum::<u16>() as usize,
+    )
+}
+
 struct FindBounds<'a> {
     /// Scores below zero are marks, and do not count for the lowest.
     marks: bool,
