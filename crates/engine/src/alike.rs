@@ -2,15 +2,13 @@
 
 use supercargo_framework::{
     fast::{Cells, Normalization},
-    vector::{Bounds, count_equal, normalized},
+    vector::{Bounds, normalized, nth_of},
 };
 
 /// With more kinds than this, looking at each node is as good.
 const MAX_KINDS: usize = 1024;
 /// Scores that are given by cell.
 pub(crate) const MAX_COLUMNS: usize = 2;
-/// How many nodes are counted in one go when the n-th of the best is looked for.
-const STRIDE: usize = 512;
 
 /// A score that is given by cell.
 pub(crate) struct ByCell<'a> {
@@ -134,16 +132,8 @@ impl Alike {
     }
 
     /// The n-th of the best nodes, by place, after [`Self::best`].
-    pub(crate) fn nth_best(&self, mut n: usize) -> Option<usize> {
-        for (stride, kinds) in self.kind_of.chunks(STRIDE).enumerate() {
-            let count: usize = self.best.iter().map(|kind| count_equal(kinds, *kind)).sum();
-            if n < count {
-                let mut places = kinds.iter().enumerate().filter(|(_, kind)| self.best.contains(kind));
-                return places.nth(n).map(|(place, _)| stride * STRIDE + place);
-            }
-            n -= count;
-        }
-        None
+    pub(crate) fn nth_best(&self, n: usize) -> Option<usize> {
+        nth_of(&self.kind_of, &self.best, n)
     }
 }
 

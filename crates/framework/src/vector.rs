@@ -48,11 +48,24 @@ impl Bounds {
     }
 }
 
-/// How many of some numbers are equal to one.
-pub fn count_equal(numbers: &[u16], number: u16) -> usize {
+/// The place of the n-th number that is one of a few.
+pub fn nth_of(numbers: &[u16], few: &[u16], mut n: usize) -> Option<usize> {
     vectorized(
         #[inline(always)]
-        || numbers.iter().map(|other| u16::from(*other == number)).sum::<u16>() as usize,
+        || {
+            for (block, numbers) in numbers.chunks(BLOCK).enumerate() {
+                let mut count = 0;
+                for one in few {
+                    count += numbers.iter().map(|number| u16::from(number == one)).sum::<u16>() as usize;
+                }
+                if n < count {
+                    let mut places = numbers.iter().enumerate().filter(|(_, number)| few.contains(number));
+                    return places.nth(n).map(|(place, _)| block * BLOCK + place);
+                }
+                n -= count;
+            }
+            None
+        },
     )
 }
 
