@@ -212,7 +212,7 @@ impl Shape {
         if self.scope != scope {
             self.scope = scope;
             if let Some(moment) = self.known_at.take() {
-                cluster.changes().since(moment)?;
+                cluster.changes().since(moment).map(drop)?;
             }
         }
         let current = self.known_at == Some(cluster.changes().now());
