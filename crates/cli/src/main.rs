@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// Columns come and go with shapes: the system's allocator gives their pages back and asks for them again.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     supercargo::run(std::env::args_os(), &supercargo_plugins::registry())
 }

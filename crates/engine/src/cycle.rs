@@ -14,7 +14,7 @@ use crate::{
     pick::{TieBreak, best, reservoir},
     random::cycle_seed,
     sampling::nodes_to_find,
-    shape::Shape,
+    shape::Scope,
     shapes::Shapes,
 };
 
@@ -69,6 +69,41 @@ pub struct Engine {
     next_start: usize,
     cycles: u64,
     shapes: Shapes,
+    /// The nodes that were found last, and their totals: kept for their memory.
+    found: Vec<NodeId>,
+    totals: Vec<f64>,
+    ways: Ways,
+}
+
+/// How often decisions were made in each way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// From columns that are kept up to date.
+    pub columns: u64,
+    /// From kinds of nodes that score alike.
+    pub kinds: u64,
+    /// From columns, among some of the nodes.
+    pub some: u64,
+    /// Every plugin was asked about every node.
+    pub slow: u64,
+}
+
+enum Way {
+    Columns,
+    Kinds,
+    Some,
+    Slow,
+}
+
+impl Ways {
+    fn count(&mut self, way: Way) {
+        *match way {
+            Way::Columns => &mut self.columns,
+            Way::Kinds => &mut self.kinds,
+            Way::Some => &mut self.some,
+            Way::Slow => &mut self.slow,
+        } += 1;
+    }
 }
 
 /// A pod's chances.
@@ -129,6 +164,9 @@ impl Engine {
             next_start: 0,
             cycles: 0,
             shapes: Shapes::default(),
+            found: Vec::new(),
+            totals: Vec::new(),
+            ways: Ways::default(),
         }
     }
 
@@ -145,6 +183,11 @@ impl Engine {
     /// Where the search of the next cycle starts in the order of nodes.
     pub fn next_start(&self) -> usize {
         self.next_start
+    }
+
+    /// How often decisions were made in each way.
+    pub fn ways(&self) -> Ways {
+        self.ways
     }
 
     /// The profile that a pod asks for.
@@ -178,21 +221,26 @@ impl Engine {
         }
     }
 
-    /// What is known about pods like this one; `None` where the fast way does not apply: room is being made for
-    /// somebody, not all nodes are looked at, or a plugin has no fast form.
-    fn shape(&mut self, index: usize, pod: &Arc<Pod>) -> Option<&Shape> {
-        let profile = &self.profiles[index];
-        let nodes = self.cluster.node_count();
-        let plain = self.nominations.is_empty() && pod.nominated_node.is_none();
-        if !plain || self.enough_nodes(profile, nodes) < nodes {
+    /// Decides in the fast way; `None` where that does not apply: room was made for this very pod, a plugin has no fast
+    /// form, or no node is left, and the slow way tells why.
+    fn place_fast(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
+        if pod.nominated_node.is_some() {
             return None;
         }
-        self.shapes.of(&profile.profile, index, &self.cluster, pod)
+        let nodes = self.cluster.node_count();
+        let enough = self.enough_nodes(&self.profiles[index], nodes);
+        let all_free = self.nominations.is_empty() || !self.nominations.any_ahead_of(pod);
+        if enough >= nodes && all_free {
+            self.place_on_best(index, pod)
+        } else {
+            self.place_among_some(index, pod, enough)
+        }
     }
 
-    fn place_fast(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
-        self.shape(index, pod)?;
-        let shape = self.shapes.last()?;
+    /// Where all nodes are looked at.
+    fn place_on_best(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
+        let profile = &self.profiles[index].profile;
+        let shape = self.shapes.of(profile, index, &self.cluster, pod, Scope::Whole)?;
         let (total, ties) = shape.best()?;
         let chosen = match self.settings.tie_break {
             TieBreak::Random => {
@@ -200,30 +248,108 @@ impl Engine {
                 shape.nth_best(chosen)?
             }
             TieBreak::First => {
-                let best = |id: &&NodeId| shape.totals()[id.index()] == total;
+                let best = |id: &&NodeId| shape.total(id.index()) == total;
                 self.cluster.order().iter().find(best)?.index()
             }
         };
+        let feasible = shape.open_count();
+        self.ways.count(if shape.has_kinds() { Way::Kinds } else { Way::Columns });
         let node = self.cluster.node_at(NodeId::from_index(chosen)).name().clone();
-        Some(Placement::On { node, total: total as i64, ties, feasible: shape.open_count() })
+        Some(Placement::On { node, total: total as i64, ties, feasible })
     }
 
-    /// What the fast way knows about a pod's chances, without choosing; `None` where it does not apply, or no node is
-    /// left.
+    /// Where the search stops when enough nodes are found, or room on some nodes is kept for other pods.
+    fn place_among_some(&mut self, index: usize, pod: &Arc<Pod>, enough: usize) -> Option<Placement> {
+        let profile = self.profiles[index].clone();
+        self.shapes.of(&profile.profile, index, &self.cluster, pod, Scope::Some)?;
+        let kept_free = self.kept_free(&profile.profile, pod)?;
+        let shape = self.shapes.last()?;
+        let nodes = self.cluster.order();
+        let found = &mut self.found;
+        found.clear();
+        let start = self.next_start % nodes.len();
+        let mut looked_at = 0;
+        for id in nodes[start..].iter().chain(&nodes[..start]) {
+            if shape.is_open(*id) && !kept_free.contains(id) {
+                if found.len() == enough {
+                    break;
+                }
+                found.push(*id);
+            }
+            looked_at += 1;
+        }
+        if found.is_empty() {
+            return None;
+        }
+        // By place, so that the choice does not depend on where the search started.
+        found.sort_unstable();
+        shape.weigh_among(&self.cluster, found, &mut self.totals);
+        if shape.has_failed() {
+            return None;
+        }
+        self.next_start = (self.next_start + looked_at) % nodes.len();
+        self.ways.count(Way::Some);
+        self.pick_among_found()
+    }
+
+    fn pick_among_found(&self) -> Option<Placement> {
+        let total = self.totals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let best = || (0..self.found.len()).filter(|i| self.totals[*i] == total);
+        let ties = best().count();
+        let chosen = match self.settings.tie_break {
+            TieBreak::Random => {
+                let nth = reservoir(ties, cycle_seed(self.settings.seed, self.cycles))?;
+                self.found[best().nth(nth)?]
+            }
+            TieBreak::First => {
+                let is_best = |id: &&NodeId| best().any(|i| self.found[i] == **id);
+                *self.cluster.order().iter().find(is_best)?
+            }
+        };
+        let node = self.cluster.node_at(chosen).name().clone();
+        Some(Placement::On { node, total: total as i64, ties, feasible: self.found.len() })
+    }
+
+    /// The open nodes on which pods that room was made for leave none for this one; `None` if the pod is refused as such.
+    fn kept_free(&mut self, profile: &Profile, pod: &Arc<Pod>) -> Option<Vec<NodeId>> {
+        let shape = self.shapes.last()?;
+        let nominated: Vec<&NodeInfo> = (self.nominations.nodes_ahead_of(pod))
+            .filter_map(|name| self.cluster.node(name))
+            .filter(|node| shape.is_open(node.id))
+            .collect();
+        if nominated.is_empty() {
+            return Some(Vec::new());
+        }
+        let Ok(PreFilterEnd::Go(PreFiltered { state, .. })) = profile.pre_filter(&self.cluster, pod) else {
+            return None;
+        };
+        let mut kept = Vec::new();
+        for node in nominated {
+            match profile.filter_with_nominated(&state, &self.cluster, &self.nominations, pod, node) {
+                Ok(()) => {}
+                Err(Rejection { status, .. }) if status.code == Code::Error => return None,
+                Err(_) => kept.push(node.id),
+            }
+        }
+        Some(kept)
+    }
+
+    /// What the fast way knows about a pod's chances when all nodes are looked at, without choosing; `None` where it
+    /// does not apply, or no node is left.
     pub fn survey(&mut self, pod: &Arc<Pod>) -> Option<Survey> {
         let index = self.index_of(&pod.spec.scheduler_name)?;
-        self.shape(index, pod)?;
-        let shape = self.shapes.last()?;
+        let profile = &self.profiles[index].profile;
+        let shape = self.shapes.of(profile, index, &self.cluster, pod, Scope::Whole)?;
         let (best, ties) = shape.best()?;
-        let totals = shape.totals();
-        let open = totals.iter().filter(|total| total.is_finite());
-        let tied = totals.iter().enumerate().filter(|(_, total)| **total == best);
-        let names = tied.map(|(i, _)| self.cluster.node_at(NodeId::from_index(i)).name());
+        let total = |id: &&NodeId| shape.total(id.index());
+        let open = self.cluster.order().iter().filter(|id| total(id).is_finite());
+        let tied = self.cluster.order().iter().filter(|id| total(id) == best);
+        let names = tied.map(|id| self.cluster.node_at(*id).name());
         Some(Survey {
             feasible: shape.open_count(),
             best: best as i64,
             ties,
-            sum: open.map(|total| *total as i64).sum(),
+            sum: open.map(|id| total(&id) as i64).sum(),
             first: names.min()?.clone(),
         })
     }
@@ -233,7 +359,7 @@ impl Engine {
     pub fn recall(&mut self, pod: &Arc<Pod>) -> Option<Decision> {
         let index = self.index_of(&pod.spec.scheduler_name)?;
         let profile = self.profiles[index].clone();
-        let shape = self.shapes.of(&profile.profile, index, &self.cluster, pod)?;
+        let shape = self.shapes.of(&profile.profile, index, &self.cluster, pod, Scope::Whole)?;
         let name = profile.profile.scheduler_name().clone();
         let mut decision = Decision::new(pod, name, 0, self.cluster.node_count());
         (decision.feasible, decision.scores) = shape.record(&self.cluster);
@@ -257,6 +383,7 @@ impl Engine {
         let profile = self.find(&pod.spec.scheduler_name)?.clone();
         let seed = cycle_seed(self.settings.seed, self.cycles);
         self.cycles += 1;
+        self.ways.count(Way::Slow);
         let name = profile.profile.scheduler_name().clone();
         let mut decision = Decision::new(pod, name, seed, self.cluster.node_count());
         if let Err(CycleError(message)) = self.cycle(&profile, pod, &mut decision) {

@@ -3,6 +3,7 @@
 //! A decision follows from the state, the configuration and the seed alone. No Kubernetes wire, no HTTP, no files, no
 //! clock.
 
+mod alike;
 mod cycle;
 pub mod decision;
 mod pick;
@@ -12,7 +13,7 @@ mod sampling;
 mod shape;
 mod shapes;
 
-pub use cycle::{Engine, EngineProfile, Placement, Settings, Survey};
+pub use cycle::{Engine, EngineProfile, Placement, Settings, Survey, Ways};
 pub use decision::{Decision, Outcome};
 pub use pick::TieBreak;
 pub use queue::{Admission, Queue};

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{Asked, CLOSED, FilterPart, Normalization, OPEN, Redo, ScorePart},
+    fast::{Asked, CLOSED, Cells, FilterPart, Normalization, OPEN, Redo, ScorePart},
     profile::{CompiledProfile, Profile, ScoreColumn, Scores},
     vector::{Bounds, Tops, add_weighted, normalized, sum_with_tops, vectorized},
 };
 use supercargo_model::{Cluster, Name, NodeId, Pod, changes::Moment};
 
+use crate::alike::{Alike, ByCell, MAX_COLUMNS};
+
 /// Beyond this share of the nodes, starting anew is cheaper than mending.
 const MEND_AT_MOST: usize = 16;
+/// Nodes are put into kinds after so many pods for which the same nodes were open: before, it would not pay.
+const CALM_PODS: u32 = 4;
 
 /// A score and its column.
 struct Column {
@@ -49,7 +53,10 @@ impl Column {
     }
 
     fn raw(&self, node: usize) -> f64 {
-        self.constant.unwrap_or_else(|| self.raw[node])
+        match self.part.cells() {
+            Some(cells) => cells.raw[cells.of[node] as usize],
+            None => self.constant.unwrap_or_else(|| self.raw[node]),
+        }
     }
 
     fn points(&self, node: usize) -> f64 {
@@ -57,10 +64,20 @@ impl Column {
     }
 }
 
+/// Which nodes totals are wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// All open nodes.
+    Whole,
+    /// Some of the open nodes, other ones for each pod: see [`Shape::weigh_among`].
+    Some,
+}
+
 /// What is known about pods of one shape.
 pub(crate) struct Shape {
     pod: Arc<Pod>,
     profile: usize,
+    scope: Scope,
     filters: Vec<Box<dyn FilterPart>>,
     columns: Vec<Column>,
     /// The nodes that pass the filters which look only at what nodes are.
@@ -73,10 +90,16 @@ pub(crate) struct Shape {
     /// The sum of all columns; the same as `base` where no column is restless.
     totals: Vec<f64>,
     tops: Tops,
+    /// The nodes that score alike, instead of `totals` and `tops`: where every restless column is given by cell.
+    alike: Option<Alike>,
+    /// For how many pods the same nodes have been open; `None` if the nodes differ too much for kinds.
+    calm: Option<u32>,
     /// The highest total, and how many nodes have it; `None` if no node is open.
     best: Option<(f64, usize)>,
     known_at: Option<Moment>,
     touched: Vec<NodeId>,
+    /// The nodes that were open before, or those that are looked at.
+    spare: Vec<f64>,
 }
 
 impl Shape {
@@ -86,6 +109,7 @@ impl Shape {
         let mut shape = Self {
             pod: pod.clone(),
             profile: index,
+            scope: Scope::Whole,
             filters,
             columns: Vec::new(),
             fixed: Vec::new(),
@@ -94,9 +118,12 @@ impl Shape {
             base: Vec::new(),
             totals: Vec::new(),
             tops: Tops::default(),
+            alike: None,
+            calm: Some(0),
             best: None,
             known_at: None,
             touched: Vec::new(),
+            spare: Vec::new(),
         };
         shape.set_columns(scores);
         Some(shape)
@@ -114,6 +141,7 @@ impl Shape {
         self.pod = pod.clone();
         self.profile = index;
         self.filters = filters;
+        self.calm = Some(0);
         self.known_at = None;
         self.set_columns(scores);
         Some(())
@@ -147,6 +175,11 @@ impl Shape {
         &self.pod
     }
 
+    /// Whether nodes that score alike are counted once.
+    pub(crate) fn has_kinds(&self) -> bool {
+        self.alike.is_some()
+    }
+
     /// How many nodes are open.
     pub(crate) fn open_count(&self) -> usize {
         self.open_count
@@ -159,17 +192,29 @@ impl Shape {
 
     /// The place of the n-th of the best nodes.
     pub(crate) fn nth_best(&self, n: usize) -> Option<usize> {
-        self.tops.nth(&self.totals, self.best?.0, n)
+        match &self.alike {
+            Some(alike) => alike.nth_best(n),
+            None => self.tops.nth(&self.totals, self.best?.0, n),
+        }
     }
 
-    /// The totals by place.
-    pub(crate) fn totals(&self) -> &[f64] {
-        &self.totals
+    /// A node's total; a closed one's is below all others.
+    pub(crate) fn total(&self, node: usize) -> f64 {
+        match &self.alike {
+            Some(alike) => alike.total(node),
+            None => self.totals[node],
+        }
     }
 
     /// Brings everything up to date with the cluster. `None` if the shape must be compiled anew, because something
     /// other than pods has changed.
-    pub(crate) fn catch_up(&mut self, cluster: &Cluster) -> Option<()> {
+    pub(crate) fn catch_up(&mut self, cluster: &Cluster, scope: Scope) -> Option<()> {
+        if self.scope != scope {
+            self.scope = scope;
+            if let Some(moment) = self.known_at.take() {
+                cluster.changes().since(moment).map(drop)?;
+            }
+        }
         let current = self.known_at == Some(cluster.changes().now());
         if current && !self.asks_anew() {
             return Some(());
@@ -179,8 +224,41 @@ impl Shape {
             Some(_) if self.asks_anew() => self.ask_anew(cluster)?,
             Some(moment) => self.follow(cluster, moment)?,
         }
-        self.best = self.tops.best(&self.totals);
+        self.best = match &mut self.alike {
+            Some(alike) => alike.best(),
+            None if self.scope == Scope::Some => None,
+            None => self.tops.best(&self.totals),
+        };
         Some(())
+    }
+
+    /// Whether a node is open.
+    pub(crate) fn is_open(&self, node: NodeId) -> bool {
+        self.open[node.index()] == OPEN
+    }
+
+    /// The totals of some open nodes, as if there were no others, in their order.
+    pub(crate) fn weigh_among(&mut self, cluster: &Cluster, nodes: &[NodeId], totals: &mut Vec<f64>) {
+        self.spare.clear();
+        self.spare.resize(self.open.len(), CLOSED);
+        for node in nodes {
+            self.spare[node.index()] = OPEN;
+        }
+        totals.clear();
+        totals.resize(nodes.len(), 0.0);
+        for column in &mut self.columns {
+            if column.reads_open {
+                column.part.fill(cluster, &self.spare, &mut column.raw);
+            }
+            let mut bounds = Bounds::NONE;
+            for node in nodes {
+                bounds.include(column.normalization, column.raw(node.index()));
+            }
+            column.bounds = bounds;
+            for (total, node) in totals.iter_mut().zip(nodes) {
+                *total += column.points(node.index());
+            }
+        }
     }
 
     /// How the parts want to be asked.
@@ -205,7 +283,7 @@ impl Shape {
             for filter in &mut self.filters {
                 filter.note(cluster, change);
             }
-            for column in &mut self.columns {
+            for column in columns_to_mend(&mut self.columns, self.scope) {
                 if column.part.note(cluster, change, &mut column.raw) != Redo::Nothing {
                     column.stale = true;
                 }
@@ -214,15 +292,17 @@ impl Shape {
                 }
             }
         }
-        for column in self.columns.iter_mut().filter(|column| column.stale) {
+        for column in columns_to_mend(&mut self.columns, self.scope).filter(|column| column.stale) {
             column.part.settle(cluster, &mut column.raw);
         }
         self.known_at = Some(cluster.changes().now());
         self.refilter(cluster);
-        for column in self.columns.iter_mut().filter(|column| column.reads_open) {
-            column.part.fill(cluster, &self.open, &mut column.raw);
+        if self.scope == Scope::Whole {
+            for column in self.columns.iter_mut().filter(|column| column.reads_open) {
+                column.part.fill(cluster, &self.open, &mut column.raw);
+            }
+            self.sum_all();
         }
-        self.sum_all();
         Some(())
     }
 
@@ -242,24 +322,91 @@ impl Shape {
             for filter in &mut self.filters {
                 refilter |= filter.note(cluster, change) == Redo::All;
             }
-            for column in &mut self.columns {
+            for column in columns_to_mend(&mut self.columns, self.scope) {
                 if column.part.note(cluster, change, &mut column.raw) != Redo::Nothing {
                     column.stale = true;
                     restless = true;
                 }
             }
         }
-        for column in self.columns.iter_mut().filter(|column| column.stale) {
+        for column in columns_to_mend(&mut self.columns, self.scope).filter(|column| column.stale) {
             column.part.settle(cluster, &mut column.raw);
         }
         self.known_at = Some(cluster.changes().now());
         self.mend(cluster, refilter, restless);
+        if self.alike.is_none() && self.scope == Scope::Whole {
+            self.look_for_kinds(cluster);
+        }
+        Some(())
+    }
+
+    /// Puts the nodes into kinds, once the same nodes have been open for a while.
+    fn look_for_kinds(&mut self, cluster: &Cluster) {
+        let Some(calm) = &mut self.calm else {
+            return;
+        };
+        *calm += 1;
+        if *calm <= CALM_PODS {
+            return;
+        }
+        let restless = || self.columns.iter().filter(|column| column.is_restless());
+        let loud = restless().any(|column| !column.part.is_silent());
+        if !loud || restless().count() > MAX_COLUMNS {
+            return;
+        }
+        let mut restless = self.columns.iter_mut().filter(|column| column.is_restless());
+        let by_cell = restless.all(|column| column.part.use_cells(cluster));
+        self.alike = by_cell.then(|| Alike::new(&self.base, &cells(&self.columns)?)).flatten();
+        match &self.alike {
+            Some(_) => self.sum_kinds(),
+            None => {
+                self.calm = None;
+                self.start(cluster);
+            }
+        }
+    }
+
+    /// Goes back from kinds to columns.
+    fn leave_kinds(&mut self, cluster: &Cluster) {
+        self.alike = None;
+        for column in self.columns.iter_mut().filter(|column| column.is_restless()) {
+            column.part.fill(cluster, &self.open, &mut column.raw);
+        }
+        self.sum_all();
+    }
+
+    fn sum_kinds(&mut self) {
+        let Some(alike) = &mut self.alike else {
+            return;
+        };
+        let mut restless = self.columns.iter().filter(|column| column.is_restless());
+        let by_cell = std::array::from_fn(|_| {
+            let Column { part, weight, normalization, .. } = restless.next()?;
+            Some(ByCell { cells: part.cells()?, weight: *weight, normalization: *normalization })
+        });
+        let bounds = alike.sum(&by_cell);
+        let restless = self.columns.iter_mut().filter(|column| column.is_restless());
+        for (column, bounds) in restless.zip(bounds) {
+            column.bounds = bounds;
+            column.stale = false;
+        }
+    }
+
+    /// Moves the touched nodes to their kinds; `None` if the nodes have become too different.
+    fn mend_kinds(&mut self) -> Option<()> {
+        let cells = cells(&self.columns)?;
+        let alike = self.alike.as_mut()?;
+        for node in &self.touched {
+            alike.update(node.index(), self.base[node.index()], &cells)?;
+        }
+        self.sum_kinds();
         Some(())
     }
 
     /// Works everything out from nothing.
     fn start(&mut self, cluster: &Cluster) {
         self.known_at = Some(cluster.changes().now());
+        self.alike = None;
         let columns = cluster.columns();
         let places = columns.len();
         self.fixed.clear();
@@ -270,9 +417,13 @@ impl Shape {
         self.refilter(cluster);
         for column in self.columns.iter_mut().filter(|column| column.constant.is_none()) {
             column.raw.resize(places, 0.0);
-            column.part.fill(cluster, &self.open, &mut column.raw);
+            if self.scope == Scope::Whole || !column.reads_open {
+                column.part.fill(cluster, &self.open, &mut column.raw);
+            }
         }
-        self.sum_all();
+        if self.scope == Scope::Whole {
+            self.sum_all();
+        }
     }
 
     fn refilter(&mut self, cluster: &Cluster) {
@@ -289,11 +440,11 @@ impl Shape {
 
     /// Mends what the touched nodes changed.
     fn mend(&mut self, cluster: &Cluster, refilter: bool, restless: bool) {
-        let before = if refilter { self.open.clone() } else { Vec::new() };
         let mut moved = false;
         if refilter {
+            self.spare.clone_from(&self.open);
             self.refilter(cluster);
-            moved = before != self.open;
+            moved = self.spare != self.open;
         } else {
             for node in &self.touched {
                 let i = node.index();
@@ -312,7 +463,14 @@ impl Shape {
                 column.raw[node.index()] = column.part.score(cluster, *node);
             }
         }
+        if self.scope == Scope::Some {
+            return;
+        }
         if moved {
+            self.calm = self.calm.map(|_| 0);
+            if self.alike.is_some() {
+                return self.leave_kinds(cluster);
+            }
             for column in self.columns.iter_mut().filter(|column| column.reads_open) {
                 column.part.fill(cluster, &self.open, &mut column.raw);
             }
@@ -323,7 +481,12 @@ impl Shape {
             let still = self.columns.iter().filter(|column| !column.is_restless());
             self.base[i] = self.open[i] + still.map(|column| column.points(i)).sum::<f64>();
         }
-        if restless {
+        if self.alike.is_some() {
+            if self.mend_kinds().is_none() {
+                self.calm = None;
+                self.leave_kinds(cluster);
+            }
+        } else if restless {
             self.sum_restless();
         } else {
             for node in &self.touched {
@@ -401,7 +564,23 @@ impl Shape {
                     .collect(),
             })
             .collect();
-        let totals = nodes.iter().map(|n| self.totals[n.index()] as i64).collect();
+        let totals = nodes.iter().map(|n| self.total(n.index()) as i64).collect();
         (nodes.iter().map(|n| cluster.node_at(*n).name().clone()).collect(), Scores { columns, totals })
     }
+}
+
+/// The columns that are kept up to date. Where only some nodes are looked at, those that depend on which nodes are open
+/// are made anew for each pod.
+fn columns_to_mend(columns: &mut [Column], scope: Scope) -> impl Iterator<Item = &mut Column> {
+    columns.iter_mut().filter(move |column| scope == Scope::Whole || !column.reads_open)
+}
+
+/// The cells of all restless columns; `None` if one has none, or gave them up.
+fn cells(columns: &[Column]) -> Option<[Option<&Cells>; MAX_COLUMNS]> {
+    let mut found = [None; MAX_COLUMNS];
+    let restless = columns.iter().filter(|column| column.is_restless());
+    for (cells, column) in found.iter_mut().zip(restless) {
+        *cells = Some(column.part.cells()?);
+    }
+    Some(found)
 }

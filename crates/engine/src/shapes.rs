@@ -5,7 +5,7 @@ use std::sync::Arc;
 use supercargo_framework::profile::Profile;
 use supercargo_model::{Cluster, Pod};
 
-use crate::shape::Shape;
+use crate::shape::{Scope, Shape};
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -56,7 +56,8 @@ impl Shapes {
         index: usize,
         cluster: &Cluster,
         pod: &Arc<Pod>,
-    ) -> Option<&Shape> {
+        scope: Scope,
+    ) -> Option<&mut Shape> {
         self.clock += 1;
         self.last = match self.find(index, pod) {
             Some(place) => Last::Kept(place),
@@ -73,22 +74,28 @@ impl Shapes {
             }
             Last::Scratch => self.scratch.as_mut()?,
         };
-        if shape.catch_up(cluster).is_none() {
+        if shape.catch_up(cluster, scope).is_none() {
             shape.reuse(profile, index, cluster, pod)?;
-            shape.catch_up(cluster);
+            shape.catch_up(cluster, scope);
         }
         (!shape.has_failed()).then_some(shape)
     }
 
     /// The shape that was asked for last.
-    pub(crate) fn last(&self) -> Option<&Shape> {
+    pub(crate) fn last(&mut self) -> Option<&mut Shape> {
         match self.last {
-            Last::Kept(place) => self.kept.get(place).map(|kept| &kept.shape),
-            Last::Scratch => self.scratch.as_ref(),
+            Last::Kept(place) => self.kept.get_mut(place).map(|kept| &mut kept.shape),
+            Last::Scratch => self.scratch.as_mut(),
         }
     }
 
     fn find(&self, index: usize, pod: &Pod) -> Option<usize> {
+        // Pods of a template often come one after another.
+        if let Last::Kept(place) = self.last
+            && self.kept.get(place).is_some_and(|kept| kept.shape.is_of(index, pod))
+        {
+            return Some(place);
+        }
         let places = self.by_spec.get(&address(pod))?;
         places.iter().copied().find(|place| self.kept[*place].shape.is_of(index, pod))
     }

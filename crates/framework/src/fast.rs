@@ -85,6 +85,15 @@ pub enum Normalization {
     Inverted,
 }
 
+/// Scores by cell: the nodes of a cell score the same. A pod that comes to a zone changes a few cells, not every node of it.
+#[derive(Clone, Debug, Default)]
+pub struct Cells {
+    /// The cell of each node, by place.
+    pub of: Vec<u32>,
+    /// The raw score of each cell.
+    pub raw: Vec<f64>,
+}
+
 /// A score for one shape.
 pub trait ScorePart: Send + Sync {
     /// Fills the column from scratch, for all places. Closed nodes may get anything finite.
@@ -100,6 +109,17 @@ pub trait ScorePart: Send + Sync {
 
     /// Mends the column after all changes were noted, if it was not mended then.
     fn settle(&mut self, _cluster: &Cluster, _column: &mut [f64]) {}
+
+    /// Goes over from the column to cells, after a fill: from then on noting and settling keep the cells up to date
+    /// and leave the column as it was, until the next fill. `false` if too many nodes differ.
+    fn use_cells(&mut self, _cluster: &Cluster) -> bool {
+        false
+    }
+
+    /// The cells, if it keeps them; it may give them up when too many nodes differ.
+    fn cells(&self) -> Option<&Cells> {
+        None
+    }
 
     /// The raw score of every node, if it is the same for all and stays so: then there is no column.
     fn constant(&self) -> Option<f64> {

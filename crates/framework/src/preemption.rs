@@ -126,6 +126,16 @@ impl Nominations {
         self.0.is_empty()
     }
 
+    /// Whether there is a pod that another must leave room for.
+    pub fn any_ahead_of(&self, pod: &Pod) -> bool {
+        self.nodes_ahead_of(pod).next().is_some()
+    }
+
+    /// The nodes on which a pod must leave room for others.
+    pub fn nodes_ahead_of<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = &'a Name> {
+        self.0.keys().filter(|node| self.ahead_of(pod, node).next().is_some())
+    }
+
     /// The pods that another pod must leave room for on a node: not itself, and none less important.
     pub fn ahead_of<'a>(&'a self, pod: &'a Pod, node: &str) -> impl Iterator<Item = &'a Arc<Pod>> {
         (self.0.get(node).into_iter().flatten())

@@ -33,6 +33,42 @@ impl Bounds {
     }
 }
 
+impl Bounds {
+    /// The bounds of no score at all.
+    pub const NONE: Self = Self { lowest: f64::INFINITY, highest: f64::NEG_INFINITY };
+
+    /// With the score of one more open node.
+    #[inline]
+    pub fn include(&mut self, normalization: Normalization, score: f64) {
+        let is_mark = normalization == Normalization::Inverted && score < 0.0;
+        if !is_mark {
+            self.lowest = self.lowest.min(score);
+        }
+        self.highest = self.highest.max(score);
+    }
+}
+
+/// The place of the n-th number that is one of a few.
+pub fn nth_of(numbers: &[u16], few: &[u16], mut n: usize) -> Option<usize> {
+    vectorized(
+        #[inline(always)]
+        || {
+            for (block, numbers) in numbers.chunks(BLOCK).enumerate() {
+                let mut count = 0;
+                for one in few {
+                    count += numbers.iter().map(|number| u16::from(number == one)).sum::<u16>() as usize;
+                }
+                if n < count {
+                    let mut places = numbers.iter().enumerate().filter(|(_, number)| few.contains(number));
+                    return places.nth(n).map(|(place, _)| block * BLOCK + place);
+                }
+                n -= count;
+            }
+            None
+        },
+    )
+}
+
 struct FindBounds<'a> {
     /// Scores below zero are marks, and do not count for the lowest.
     marks: bool,

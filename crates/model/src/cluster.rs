@@ -16,7 +16,7 @@ use crate::{
     object::{Kind, Object},
     pod::Pod,
     pod_groups::PodGroups,
-    ports::HostPort,
+    ports::{HostPort, TakenPorts},
     resources::Resources,
     storage::{
         CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
@@ -148,6 +148,7 @@ pub struct Cluster {
     groups: PodGroups,
     changes: Changes,
     images: HashMap<Name, ImageState>,
+    taken_ports: TakenPorts,
     claim_users: HashMap<Key, usize>,
     namespaces: BTreeMap<Name, Namespace>,
     workloads: BTreeMap<(WorkloadKind, Key), Workload>,
@@ -209,6 +210,11 @@ impl Cluster {
     /// Bound pods that are alike, counted by node.
     pub fn groups(&self) -> &PodGroups {
         &self.groups
+    }
+
+    /// Which nodes have which host ports taken.
+    pub fn taken_ports(&self) -> &TakenPorts {
+        &self.taken_ports
     }
 
     /// What has changed lately.
@@ -443,6 +449,7 @@ impl Cluster {
         for pod in &info.pods {
             self.count_claims(pod, false);
             self.groups.remove(pod, id);
+            self.taken_ports.remove(&pod.spec.host_ports, id);
         }
         if !info.pods.is_empty() {
             self.homeless.insert(info.node.name.clone(), info.pods);
@@ -462,6 +469,9 @@ impl Cluster {
     /// Adds a bound pod, or replaces the one of its name.
     pub fn put_pod(&mut self, pod: Arc<Pod>) {
         let key = pod.key();
+        if self.bound.get(&key).is_some_and(|known| **known == *pod) {
+            return;
+        }
         self.remove_pod(&key);
         if pod.node.is_some() && !pod.finished {
             let pod = self.share(pod);
@@ -479,6 +489,7 @@ impl Cluster {
             info.remove_pod(&pod);
             self.columns.set_load(info);
             self.groups.remove(&pod, id);
+            self.taken_ports.remove(&pod.spec.host_ports, id);
             self.changes.pod(PodChange { node: id, pod: pod.clone(), added: false });
             self.count_claims(&pod, false);
         } else if let Some(waiting) = self.homeless.get_mut(node) {
@@ -501,6 +512,7 @@ impl Cluster {
                 info.add_pod(pod.clone());
                 self.columns.set_load(info);
                 self.groups.add(&pod, id);
+                self.taken_ports.add(&pod.spec.host_ports, id);
                 self.changes.pod(PodChange { node: id, pod, added: true });
             }
             None => self.homeless.entry(node.clone()).or_default().push(pod),

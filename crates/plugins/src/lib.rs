@@ -4,6 +4,7 @@
 
 pub mod default_binder;
 pub mod default_preemption;
+mod domain_sums;
 pub mod dynamic_resources;
 mod fast_parts;
 pub mod image_locality;

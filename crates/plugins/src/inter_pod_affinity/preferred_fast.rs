@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use supercargo_framework::fast::{Compiled, FastScore, Normalization, Redo, ScorePart};
+use supercargo_framework::fast::{Cells, Compiled, FastScore, Normalization, Redo, ScorePart};
 use supercargo_model::{
-    Cluster, Labels, NodeId, Pod, changes::PodChange, label_columns::ABSENT, pod::AffinityTerm,
-    pod_groups::TermList,
+    Cluster, Labels, Name, NodeId, Pod,
+    changes::PodChange,
+    label_columns::ABSENT,
+    pod::AffinityTerm,
+    pod_groups::{PodGroup, TermList},
 };
+
+use crate::domain_sums::{DomainSums, Remembered};
 
 use super::{InterPodAffinity, preferred::Preferences};
 
@@ -17,6 +22,10 @@ struct Preferred {
     preferences: Preferences,
     /// No term has selected anybody so far.
     silent: bool,
+    /// The sums by domain, instead of a column.
+    sums: Option<DomainSums>,
+    /// The topology key and worth of each term that is met by the pod that came or left last, or meets ours.
+    met: Remembered<Vec<(Name, f64)>>,
 }
 
 /// Adds a weight to all nodes that share a domain with a node.
@@ -90,25 +99,66 @@ impl Preferred {
     }
 }
 
-impl ScorePart for Preferred {
-    fn fill(&mut self, cluster: &Cluster, _: &[f64], column: &mut [f64]) {
-        column.fill(0.0);
-        let anywhere = Labels::default();
-        let mut silent = true;
-        for (term, worth) in self.own() {
-            for group in cluster.groups().selected(&term.selector) {
-                if term.matches(&group.sample, &anywhere) {
-                    add_all(cluster, &term.topology_key, group.nodes(), worth, column);
-                    silent = false;
-                }
+impl Preferred {
+    /// Every term that selects bound pods, or us: with the pods that it is about, and what each is worth.
+    fn met_by_groups<'a>(
+        &'a self,
+        cluster: &'a Cluster,
+    ) -> impl Iterator<Item = (&'a AffinityTerm, &'a PodGroup, f64)> {
+        let ours = self.own().flat_map(move |(term, worth)| {
+            let selected = cluster.groups().selected(&term.selector);
+            let met = selected.filter(|group| term.matches(&group.sample, &Labels::default()));
+            met.map(move |group| (term, group, worth))
+        });
+        let theirs = (cluster.groups().terms_about(&self.pod.spec))
+            .map(|(group, list, weight, term)| (term, group, self.worth(list, weight)))
+            .filter(|(term, _, worth)| *worth != 0.0 && self.selects_us(term));
+        ours.chain(theirs)
+    }
+
+    fn met_by_pod(&self, pod: &Pod) -> Vec<(Name, f64)> {
+        let ours = self.own().filter(|(term, _)| term.matches(pod, &Labels::default()));
+        ours.chain(self.theirs(pod)).map(|(term, worth)| (term.topology_key.clone(), worth)).collect()
+    }
+
+    fn sums(&self, cluster: &Cluster) -> Option<DomainSums> {
+        let mut keys: Vec<&Name> = self.own().map(|(term, _)| &term.topology_key).collect();
+        keys.extend(self.met_by_groups(cluster).map(|(term, ..)| &term.topology_key));
+        keys.sort_unstable();
+        keys.dedup();
+        let mut sums = DomainSums::new(cluster, keys.into_iter());
+        for (term, group, worth) in self.met_by_groups(cluster) {
+            let topology = sums.topology(&term.topology_key)?;
+            for (node, count) in group.nodes() {
+                sums.add(topology, node, worth * f64::from(count));
             }
         }
-        for (group, list, weight, term) in cluster.groups().terms_about(&self.pod.spec) {
-            let worth = self.worth(list, weight);
-            if worth != 0.0 && self.selects_us(term) {
-                add_all(cluster, &term.topology_key, group.nodes(), worth, column);
-                silent = false;
-            }
+        sums.group(cluster)?;
+        Some(sums)
+    }
+}
+
+/// Changes the sums by what a pod is worth; `None` if they do not know a topology, or too many nodes differ.
+fn change(sums: &mut DomainSums, node: NodeId, met: &[(Name, f64)], sign: f64) -> Option<()> {
+    for (key, worth) in met {
+        let topology = sums.topology(key)?;
+        sums.change(topology, node, sign * worth)?;
+    }
+    Some(())
+}
+
+fn settle(sums: &mut DomainSums) {
+    sums.settle(|sums| sums.iter().sum());
+}
+
+impl ScorePart for Preferred {
+    fn fill(&mut self, cluster: &Cluster, _: &[f64], column: &mut [f64]) {
+        self.sums = None;
+        column.fill(0.0);
+        let mut silent = true;
+        for (term, group, worth) in self.met_by_groups(cluster) {
+            add_all(cluster, &term.topology_key, group.nodes(), worth, column);
+            silent = false;
         }
         self.silent = silent;
     }
@@ -118,16 +168,47 @@ impl ScorePart for Preferred {
     }
 
     fn note(&mut self, cluster: &Cluster, change: &PodChange, column: &mut [f64]) -> Redo {
-        let sign = change.sign() as f64;
-        let anywhere = Labels::default();
-        let mut redo = Redo::Nothing;
-        let ours = self.own().filter(|(term, _)| term.matches(&change.pod, &anywhere));
-        for (term, worth) in ours.chain(self.theirs(&change.pod)) {
-            add(cluster, &term.topology_key, change.node, sign * worth, column);
-            redo = Redo::All;
+        if self.met.get(&change.pod).is_none() {
+            let met = self.met_by_pod(&change.pod);
+            self.met.set(&change.pod, met);
         }
-        self.silent &= redo == Redo::Nothing;
-        redo
+        let met = self.met.get(&change.pod).map_or(&[][..], |met| met);
+        if met.is_empty() {
+            return Redo::Nothing;
+        }
+        let sign = change.sign() as f64;
+        match &mut self.sums {
+            Some(sums) => {
+                if self::change(sums, change.node, met, sign).is_none() {
+                    self.sums = None;
+                }
+            }
+            None => {
+                for (key, worth) in met {
+                    add(cluster, key, change.node, sign * worth, column);
+                }
+            }
+        }
+        self.silent = false;
+        Redo::All
+    }
+
+    fn settle(&mut self, _: &Cluster, _: &mut [f64]) {
+        if let Some(sums) = &mut self.sums {
+            settle(sums);
+        }
+    }
+
+    fn use_cells(&mut self, cluster: &Cluster) -> bool {
+        self.sums = self.sums(cluster);
+        if let Some(sums) = &mut self.sums {
+            settle(sums);
+        }
+        self.sums.is_some()
+    }
+
+    fn cells(&self) -> Option<&Cells> {
+        self.sums.as_ref().map(DomainSums::cells)
     }
 
     fn is_silent(&self) -> bool {
@@ -145,6 +226,13 @@ impl FastScore for InterPodAffinity {
         if self.ignore_existing_preferences && preferences.is_empty() {
             return Compiled::Idle;
         }
-        Compiled::Part(Box::new(Preferred { plugin: self, pod: pod.clone(), preferences, silent: true }))
+        Compiled::Part(Box::new(Preferred {
+            plugin: self,
+            pod: pod.clone(),
+            preferences,
+            silent: true,
+            sums: None,
+            met: Remembered::default(),
+        }))
     }
 }

@@ -58,9 +58,11 @@ struct Wanted(Arc<Pod>);
 
 impl FilterPart for Wanted {
     fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
-        for node in cluster.columns().live.iter() {
-            if open[node.index()] == OPEN && !self.passes(cluster, node) {
-                open[node.index()] = CLOSED;
+        for port in &self.0.spec.host_ports {
+            for node in cluster.taken_ports().nodes(port) {
+                if open[node.index()] == OPEN && !self.passes(cluster, node) {
+                    open[node.index()] = CLOSED;
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{Compiled, FastScore, Normalization, OPEN, Redo, ScorePart},
+    fast::{Cells, Compiled, FastScore, Normalization, OPEN, Redo, ScorePart},
     vector::vectorized,
 };
 use supercargo_model::{
@@ -12,6 +12,8 @@ use supercargo_model::{
     label_columns::{ABSENT, LabelColumn},
     pod::WhenUnsatisfiable,
 };
+
+use crate::domain_sums::{DomainSums, Remembered};
 
 use super::{Constraint, Formula, PodTopologySpread, has_all_keys, soft::is_host};
 
@@ -30,6 +32,10 @@ struct Soft {
     counts: Vec<Vec<f64>>,
     /// For each constraint: ln(domains + 2).
     weights: Vec<f64>,
+    /// The same counts by domain, instead of `counts`.
+    sums: Option<DomainSums>,
+    /// For each constraint: whether it counts the pod that came or left last.
+    counted: Remembered<Vec<bool>>,
 }
 
 /// Nodes without the label are a domain of their own where they are let in, but no score comes from it.
@@ -51,25 +57,45 @@ impl Soft {
             && constraint.selector.matches(&pod.spec.labels)
     }
 
+    /// Whether pods on a node count for its domain.
+    fn includes(&self, i: usize, cluster: &Cluster, node: NodeId) -> bool {
+        // A host counts its own pods, whatever the policies say.
+        is_host(&self.constraints[i])
+            || (self.counts_here(cluster, node)
+                && self.constraints[i].includes(&self.pod.spec, &cluster.node_at(node).node))
+    }
+
     /// Adds pods on a node to the counts of all nodes of its domain.
     fn add(&mut self, i: usize, cluster: &Cluster, node: NodeId, by: f64) {
-        let constraint = &self.constraints[i];
-        if is_host(constraint) {
-            // A host counts its own pods, whatever the policies say.
+        if !self.includes(i, cluster, node) {
+            return;
+        }
+        if let Some(sums) = &mut self.sums {
+            if sums.change(i, node, by).is_none() {
+                self.sums = None;
+            }
+        } else if is_host(&self.constraints[i]) {
             self.counts[i][node.index()] += by;
-            return;
+        } else if let Some(column) = column(cluster, &self.constraints[i]) {
+            for other in column.nodes(column.of(node)) {
+                self.counts[i][other.index()] += by;
+            }
         }
-        if !self.counts_here(cluster, node)
-            || !constraint.includes(&self.pod.spec, &cluster.node_at(node).node)
-        {
-            return;
+    }
+
+    /// The counts by domain, taken from those by node.
+    fn sums(&self, cluster: &Cluster) -> Option<DomainSums> {
+        let mut sums = DomainSums::new(cluster, self.constraints.iter().map(|c| &c.topology_key));
+        for (i, counts) in self.counts.iter().enumerate() {
+            if is_host(&self.constraints[i]) && !sums.is_own(i) {
+                return None;
+            }
+            for node in cluster.columns().live.iter() {
+                sums.set(i, node, counts[node.index()]);
+            }
         }
-        let Some(column) = column(cluster, constraint) else {
-            return;
-        };
-        for other in column.nodes(column.of(node)) {
-            self.counts[i][other.index()] += by;
-        }
+        sums.group(cluster)?;
+        Some(sums)
     }
 
     fn count_all(&mut self, cluster: &Cluster) {
@@ -221,6 +247,7 @@ impl Soft {
 impl ScorePart for Soft {
     fn fill(&mut self, cluster: &Cluster, open: &[f64], scores: &mut [f64]) {
         let nodes = cluster.node_count();
+        self.sums = None;
         self.everywhere =
             self.constraints.iter().all(|c| column(cluster, c).is_some_and(|column| column.all_have(nodes)));
         self.count_all(cluster);
@@ -233,9 +260,13 @@ impl ScorePart for Soft {
     }
 
     fn note(&mut self, cluster: &Cluster, change: &PodChange, _: &mut [f64]) -> Redo {
+        if self.counted.get(&change.pod).is_none() {
+            let counted = self.constraints.iter().map(|constraint| self.is_counted(constraint, &change.pod));
+            self.counted.set(&change.pod, counted.collect());
+        }
         let mut redo = Redo::Nothing;
         for i in 0..self.constraints.len() {
-            if self.is_counted(&self.constraints[i], &change.pod) {
+            if self.counted.get(&change.pod).is_some_and(|counted| counted[i]) {
                 self.add(i, cluster, change.node, change.sign() as f64);
                 redo = Redo::All;
             }
@@ -244,7 +275,22 @@ impl ScorePart for Soft {
     }
 
     fn settle(&mut self, cluster: &Cluster, scores: &mut [f64]) {
-        self.write(cluster, scores);
+        match &mut self.sums {
+            Some(sums) => settle(sums, &self.constraints, &self.weights),
+            None => self.write(cluster, scores),
+        }
+    }
+
+    fn use_cells(&mut self, cluster: &Cluster) -> bool {
+        self.sums = if self.everywhere { self.sums(cluster) } else { None };
+        if let Some(sums) = &mut self.sums {
+            settle(sums, &self.constraints, &self.weights);
+        }
+        self.sums.is_some()
+    }
+
+    fn cells(&self) -> Option<&Cells> {
+        self.sums.as_ref().map(DomainSums::cells)
     }
 
     fn normalization(&self) -> Normalization {
@@ -254,6 +300,15 @@ impl ScorePart for Soft {
     fn reads_open(&self) -> bool {
         true
     }
+}
+
+/// Works out the score of each cell.
+fn settle(sums: &mut DomainSums, constraints: &[Constraint], weights: &[f64]) {
+    sums.settle(|counts| {
+        let terms = counts.iter().zip(weights).zip(constraints);
+        let scores = terms.map(|((count, weight), c)| count * weight + (f64::from(c.max_skew) - 1.0));
+        scores.sum::<f64>().round()
+    });
 }
 
 impl FastScore for PodTopologySpread {
@@ -273,6 +328,8 @@ impl FastScore for PodTopologySpread {
             constraints,
             counts: Vec::new(),
             weights: Vec::new(),
+            sums: None,
+            counted: Remembered::default(),
         }))
     }
 }
