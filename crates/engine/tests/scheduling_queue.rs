@@ -2,7 +2,14 @@
 
 mod support;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::json;
 use supercargo_engine::{
@@ -10,7 +17,10 @@ use supercargo_engine::{
 };
 use supercargo_framework::{
     event::{Change, Event, Resource},
+    points::{QueueSort, QueuedPod},
     preemption::{Claim, Nominations},
+    profile::{Choice, Profile, ProfileSpec},
+    registry::{Args, define},
 };
 use supercargo_model::{
     Node, Pod,
@@ -309,6 +319,9 @@ fn events_are_kept_for_the_oldest_in_flight_and_no_longer() {
     waiting.next();
     waiting.node(None, Some(&big));
     assert_eq!(kept(&waiting), 4);
+    let by_event = waiting.queue.in_flight_events();
+    let by_event: Vec<_> = by_event.iter().map(|(cause, count)| (cause.label(), *count)).collect();
+    assert_eq!(by_event, [("NodeAdd".into(), 4)]);
     // What no plugin asks for is not kept.
     waiting.node(Some(&big), Some(&node("n").allocatable("cpu", "8").has_image("i", 1).node()));
     waiting.node(
@@ -608,4 +621,52 @@ fn attempts_and_times_are_told() {
     let popped = waiting.pop().expect("its turn");
     assert_eq!((popped.attempts, popped.first_queued), (2, Duration::from_secs(2)));
     assert_eq!(popped.since, Duration::from_secs(3));
+}
+
+/// Contradicts itself.
+#[derive(Default)]
+struct Chaos(AtomicU64);
+
+impl QueueSort for Chaos {
+    fn before(&self, _: &QueuedPod, _: &QueuedPod) -> bool {
+        let asked = self.0.fetch_add(1, Ordering::Relaxed);
+        asked.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 0
+    }
+}
+
+#[test]
+fn an_order_that_contradicts_itself_loses_nobody() {
+    let mut registry = supercargo_plugins::registry();
+    registry.add(define("Chaos", |_| Ok(Chaos::default())).queue_sort());
+    let mut spec = ProfileSpec { scheduler_name: "default-scheduler".into(), ..ProfileSpec::default() };
+    for name in ["Chaos", "DefaultBinder", "NodeName"] {
+        let registration = registry.get(name).expect("a plugin");
+        spec.plugins.insert(name.into(), registration.build(&Args::none()).expect("no arguments"));
+        for point in registration.points() {
+            spec.points.entry(*point).or_default().push(Choice { plugin: name.into(), weight: 0 });
+        }
+    }
+    let profile = Profile::new(spec).expect("a profile");
+    let mut waiting = Waiting::new();
+    waiting.queue = SchedulingQueue::new([profile.queue_rules()], QueueSettings::default());
+    for i in 0..300 {
+        waiting.add(pod(&format!("p{i}")));
+    }
+    for i in 0..100 {
+        waiting.update(pod(&format!("p{i}")).priority(1));
+        waiting.remove(&format!("p{}", i + 100));
+    }
+    let mut popped: Vec<Popped> = std::iter::from_fn(|| waiting.pop()).collect();
+    let urgent = popped.iter().filter(|popped| popped.pod.spec.priority == 1).count();
+    assert_eq!((popped.len(), urgent), (200, 100));
+    for popped in popped.drain(..) {
+        waiting.node(None, Some(&big_node("n")));
+        assert_eq!(waiting.refuse(&popped.pod.uid, &["NodeName"]), Some(Place::Backoff));
+    }
+    for i in 0..100 {
+        waiting.update(pod(&format!("p{i}")).priority(2));
+    }
+    let names: BTreeSet<String> =
+        std::iter::from_fn(|| waiting.pop()).map(|p| p.pod.name.to_string()).collect();
+    assert_eq!(names.len(), 200);
 }

@@ -8,7 +8,7 @@ use std::{
 use supercargo_framework::event::{Event, KeptChange};
 use supercargo_model::Name;
 
-use super::HashMap;
+use super::{Cause, HashMap};
 
 /// Something that happened while pods were being scheduled.
 #[derive(Clone)]
@@ -84,6 +84,15 @@ impl InFlight {
             // A storm of events may have needed much room.
             self.seen = VecDeque::new();
         }
+    }
+
+    /// What was seen, as metrics tell it.
+    pub(super) fn causes(&self) -> impl Iterator<Item = Cause> {
+        self.seen.iter().map(|seen| match seen {
+            Seen::Event(event, _) => Cause::Event(*event),
+            Seen::Activated(_) => Cause::ForceActivate,
+            Seen::Flushed => Cause::UnschedulableTimeout,
+        })
     }
 
     /// How many events are kept.

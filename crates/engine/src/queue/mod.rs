@@ -12,7 +12,7 @@ mod order;
 mod parked;
 mod report;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use supercargo_framework::{
     changes::{Happened, pod_events},
@@ -119,7 +119,7 @@ impl SchedulingQueue {
 
     /// Takes in a pod that has no node yet. Where it is then; `None` if it asks for another scheduler.
     pub fn add(&mut self, pod: Arc<Pod>, nominations: &mut Nominations, now: Duration) -> Option<Place> {
-        if self.entries.find(&pod.uid).is_some() {
+        if pod.node.is_some() || self.entries.find(&pod.uid).is_some() {
             return self.update(pod, nominations, now);
         }
         self.admit(pod, Action::Add, nominations, now)
@@ -264,26 +264,19 @@ impl SchedulingQueue {
     /// here on: every way out leads to [`Self::park`], [`Self::bound`] or [`Self::done`].
     pub fn pop(&mut self, now: Duration) -> Option<Popped> {
         self.advance(now);
-        loop {
-            let pod = match self.active.pop() {
-                Some(pod) => pod,
-                None => {
-                    let turn = self.backoff.pop()?;
-                    self.count(QueueName::Active, Cause::PopFromBackoffQ);
-                    turn.queued.pod
-                }
-            };
-            if let Some(slot) = self.entries.find(&pod.uid) {
-                self.reasons.subtract(self.entries.at(slot));
-                self.in_flight.start(pod.uid.clone());
-                let entry = self.entries.at_mut(slot);
-                entry.spot = Spot::InFlight;
-                entry.attempts += 1;
-                let (attempts, since, after_flush) = (entry.attempts, entry.since, entry.after_flush);
-                let first_queued = entry.first_queued.unwrap_or(now);
-                return Some(Popped { pod, attempts, first_queued, since, after_flush });
-            }
-        }
+        let slot = self.next_active().or_else(|| self.next_kept_back())?;
+        self.reasons.subtract(self.entries.at(slot));
+        let entry = self.entries.at_mut(slot);
+        self.in_flight.start(entry.pod.uid.clone());
+        entry.spot = Spot::InFlight;
+        entry.attempts = entry.attempts.saturating_add(1);
+        Some(Popped {
+            pod: entry.pod.clone(),
+            attempts: entry.attempts,
+            first_queued: entry.first_queued.unwrap_or(now),
+            since: entry.since,
+            after_flush: entry.after_flush,
+        })
     }
 
     /// Takes a pod back that was tried in vain, in its newest version, with what becomes of its claim to a node. Where it
@@ -350,6 +343,15 @@ impl SchedulingQueue {
             in_flight: self.in_flight.len(),
             in_flight_events: self.in_flight.events(),
         }
+    }
+
+    /// What is remembered for the pods in flight, and how many of each.
+    pub fn in_flight_events(&self) -> BTreeMap<Cause, usize> {
+        let mut events = BTreeMap::new();
+        for cause in self.in_flight.causes() {
+            *events.entry(cause).or_default() += 1;
+        }
+        events
     }
 
     /// How many pods came into which queue, and why.

@@ -6,10 +6,11 @@ use supercargo_framework::event::{Action, Change, Event, Resource};
 use supercargo_model::Pod;
 
 use super::{
-    Cause, Failure, QueueName, Refusal, SchedulingQueue,
+    Cause, Failure, Place, QueueName, Refusal, SchedulingQueue,
     backoff::is_kept_back,
     entry::{Entry, Spot},
     in_flight::Seen,
+    order::Turn,
 };
 
 /// How often pods are looked for that have waited for too long.
@@ -236,10 +237,38 @@ impl SchedulingQueue {
         self.entries.at_mut(slot).spot = Spot::Leaving;
     }
 
+    /// The slot of the pod whose turn it is.
+    pub(super) fn next_active(&mut self) -> Option<usize> {
+        loop {
+            let turn = self.active.pop_turn()?;
+            if let Some(slot) = self.whose(&turn, Place::Active) {
+                return Some(slot);
+            }
+        }
+    }
+
+    /// The slot of the first pod that is kept back after a refusal.
+    pub(super) fn next_kept_back(&mut self) -> Option<usize> {
+        loop {
+            let turn = self.backoff.pop()?;
+            if let Some(slot) = self.whose(&turn, Place::Backoff) {
+                self.count(QueueName::Active, Cause::PopFromBackoffQ);
+                return Some(slot);
+            }
+        }
+    }
+
+    /// Whose turn this is, if it still holds: an order that contradicts itself may hide turns from being taken back.
+    fn whose(&self, turn: &Turn, place: Place) -> Option<usize> {
+        let slot = self.entries.find(&turn.queued.pod.uid)?;
+        let entry = self.entries.at(slot);
+        (entry.arrival == turn.queued.arrival && entry.place() == place).then_some(slot)
+    }
+
     /// Lets pods come back whose time is over.
     pub(super) fn advance(&mut self, now: Duration) {
         while let Some(turn) = self.backoff.pop_over(now).or_else(|| self.error_backoff.pop_over(now)) {
-            if let Some(slot) = self.entries.find(&turn.queued.pod.uid) {
+            if let Some(slot) = self.whose(&turn, Place::Backoff) {
                 self.put_active(slot, Cause::BackoffComplete, now);
             }
         }

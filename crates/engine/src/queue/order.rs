@@ -73,7 +73,7 @@ impl Queue {
 
     /// The next pod.
     pub fn pop(&mut self) -> Option<Arc<Pod>> {
-        self.turns.pop_first().map(|turn| turn.queued.pod)
+        self.pop_turn().map(|turn| turn.queued.pod)
     }
 
     /// How many wait.
@@ -84,6 +84,10 @@ impl Queue {
     /// Whether none waits.
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()
+    }
+
+    pub(super) fn pop_turn(&mut self) -> Option<Turn> {
+        self.turns.pop_first()
     }
 
     pub(super) fn insert(&mut self, turn: Turn) {
