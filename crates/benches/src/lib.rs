@@ -1,6 +1,6 @@
 //! What the benchmarks share: an engine that is ready to place the pods of a workload.
 //!
-//! `cargo bench -p supercargo-benches --bench plugins` (or `pick`, or `cycle`) measures times.
+//! `cargo bench -p supercargo-benches --bench plugins` (or `pick`, `queue` or `cycle`) measures times.
 //! `.ci/check_instructions` counts instructions, and compares them with `instructions.json` beside this crate's manifest.
 
 use std::sync::Arc;

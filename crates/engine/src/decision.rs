@@ -3,11 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use supercargo_framework::{
-    Status,
+    Code, Status,
     preemption::{NodeVerdicts, Nomination, Rejection, no_node_available},
     profile::Scores,
 };
 use supercargo_model::{Key, Name, Pod};
+
+use crate::queue::{Failure, Refusal};
 
 /// How a cycle ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +126,28 @@ impl Decision {
                     message.push_str(&status.message());
                 }
                 Some(message)
+            }
+        }
+    }
+
+    /// How the attempt failed, as the queue wants to know it; `None` if a node was chosen, or the pod was never tried.
+    pub fn failure(&self) -> Option<Failure> {
+        match &self.outcome {
+            Outcome::Scheduled { .. } | Outcome::Gated => None,
+            Outcome::Error { .. } => Some(Failure::Error),
+            Outcome::Unschedulable if self.node_count == 0 => Some(Failure::Error),
+            Outcome::Unschedulable => {
+                let mut refusal = Refusal::default();
+                for Rejection { plugin, status } in self.rejected.values().chain(&self.refused) {
+                    let pending = status.code == Code::Pending;
+                    let plugins = if pending { &mut refusal.pending } else { &mut refusal.plugins };
+                    plugins.insert(plugin.clone());
+                }
+                if refusal.is_empty() && !self.ruled_out.is_empty() {
+                    // Nobody says who narrowed the nodes to those that do not exist, so any event may help.
+                    refusal.plugins.insert("".into());
+                }
+                Some(Failure::Refused(refusal))
             }
         }
     }

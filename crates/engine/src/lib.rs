@@ -16,5 +16,8 @@ mod shapes;
 pub use cycle::{Engine, EngineProfile, Placement, Settings, Survey, Ways};
 pub use decision::{Decision, Outcome};
 pub use pick::TieBreak;
-pub use queue::{Admission, Queue};
+pub use queue::{
+    Admission, Backoff, Cause, Counts, Failure, Incoming, Pending, Place, Popped, Queue, QueueName,
+    QueueSettings, Refusal, Removal, SchedulingQueue,
+};
 pub use sampling::nodes_to_find;

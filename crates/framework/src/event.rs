@@ -5,12 +5,16 @@ use std::sync::Arc;
 use supercargo_model::{Node, Pod, object::Object};
 
 /// What an event happened to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the variants are Kubernetes' own names")]
 pub enum Resource {
     Node,
-    /// A bound pod; or, for updates, the unscheduled pod itself.
+    /// Any pod. Plugins ask for it; events tell bound pods from others.
     Pod,
+    /// A pod that is bound to a node.
+    AssignedPod,
+    /// A pod that waits for a node. What happens to it concerns only itself.
+    UnscheduledPod,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
@@ -19,25 +23,163 @@ pub enum Resource {
     CsiStorageCapacity,
     VolumeAttachment,
     ResourceClaim,
+    ResourceSlice,
+    DeviceClass,
+}
+
+const RESOURCES: [Resource; 14] = [
+    Resource::Node,
+    Resource::Pod,
+    Resource::AssignedPod,
+    Resource::UnscheduledPod,
+    Resource::PersistentVolume,
+    Resource::PersistentVolumeClaim,
+    Resource::StorageClass,
+    Resource::CsiNode,
+    Resource::CsiDriver,
+    Resource::CsiStorageCapacity,
+    Resource::VolumeAttachment,
+    Resource::ResourceClaim,
+    Resource::ResourceSlice,
+    Resource::DeviceClass,
+];
+
+impl Resource {
+    /// kube-scheduler's name for it, as metrics spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Node => "Node",
+            Self::Pod => "Pod",
+            Self::AssignedPod => "AssignedPod",
+            Self::UnscheduledPod => "UnschedulablePod",
+            Self::PersistentVolume => "PersistentVolume",
+            Self::PersistentVolumeClaim => "PersistentVolumeClaim",
+            Self::StorageClass => "storage.k8s.io/StorageClass",
+            Self::CsiNode => "storage.k8s.io/CSINode",
+            Self::CsiDriver => "storage.k8s.io/CSIDriver",
+            Self::CsiStorageCapacity => "storage.k8s.io/CSIStorageCapacity",
+            Self::VolumeAttachment => "storage.k8s.io/VolumeAttachment",
+            Self::ResourceClaim => "resource.k8s.io/ResourceClaim",
+            Self::ResourceSlice => "resource.k8s.io/ResourceSlice",
+            Self::DeviceClass => "resource.k8s.io/DeviceClass",
+        }
+    }
+
+    fn covers(self, other: Self) -> bool {
+        self == other || (self == Self::Pod && matches!(other, Self::AssignedPod | Self::UnscheduledPod))
+    }
 }
 
 /// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Action {
     Add,
     Delete,
-    /// Any change that is not listed below.
+    /// As an interest: any change. As an event: a change that is none of those below.
     Update,
     UpdateNodeAllocatable,
     UpdateNodeLabel,
-    /// Cordoning a node counts as a taint.
+    /// Uncordoning a node counts as well.
     UpdateNodeTaint,
+    UpdateNodeCondition,
+    UpdateNodeAnnotation,
     UpdateNodeDeclaredFeature,
     UpdatePodLabel,
     UpdatePodScaleDown,
     UpdatePodToleration,
     UpdatePodSchedulingGatesEliminated,
+    UpdatePodGeneratedResourceClaim,
+}
+
+const ACTIONS: [Action; 14] = [
+    Action::Add,
+    Action::Delete,
+    Action::Update,
+    Action::UpdateNodeAllocatable,
+    Action::UpdateNodeLabel,
+    Action::UpdateNodeTaint,
+    Action::UpdateNodeCondition,
+    Action::UpdateNodeAnnotation,
+    Action::UpdateNodeDeclaredFeature,
+    Action::UpdatePodLabel,
+    Action::UpdatePodScaleDown,
+    Action::UpdatePodToleration,
+    Action::UpdatePodSchedulingGatesEliminated,
+    Action::UpdatePodGeneratedResourceClaim,
+];
+
+impl Action {
+    fn is_update(self) -> bool {
+        !matches!(self, Self::Add | Self::Delete)
+    }
+}
+
+/// Something that happened to an object of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Event {
+    /// What it happened to.
+    pub resource: Resource,
+    /// What happened.
+    pub action: Action,
+}
+
+impl Event {
+    /// An event.
+    pub fn new(resource: Resource, action: Action) -> Self {
+        Self { resource, action }
+    }
+
+    /// Every event that can happen.
+    pub fn all() -> impl Iterator<Item = Self> {
+        RESOURCES.into_iter().flat_map(|resource| ACTIONS.map(|action| Self { resource, action }))
+    }
+
+    /// kube-scheduler's name for it, as metrics spell it.
+    pub fn label(self) -> String {
+        format!("{}{:?}", self.resource.name(), self.action)
+    }
+}
+
+/// A set of events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventSet {
+    /// A bit for each action, by resource.
+    actions: [u16; RESOURCES.len()],
+}
+
+impl EventSet {
+    /// Adds an event.
+    pub fn insert(&mut self, event: Event) {
+        self.actions[event.resource as usize] |= 1 << event.action as u16;
+    }
+
+    /// Whether an event is in the set.
+    pub fn contains(&self, event: Event) -> bool {
+        self.actions[event.resource as usize] & (1 << event.action as u16) != 0
+    }
+
+    /// The events of both sets.
+    #[must_use]
+    pub fn union(mut self, other: Self) -> Self {
+        for (mine, more) in self.actions.iter_mut().zip(other.actions) {
+            *mine |= more;
+        }
+        self
+    }
+
+    /// The events, in a fixed order.
+    pub fn iter(&self) -> impl Iterator<Item = Event> {
+        Event::all().filter(|event| self.contains(*event))
+    }
+}
+
+impl FromIterator<Event> for EventSet {
+    fn from_iter<T: IntoIterator<Item = Event>>(events: T) -> Self {
+        let mut set = Self::default();
+        events.into_iter().for_each(|event| set.insert(event));
+        set
+    }
 }
 
 /// An event, with the object before and after it.
@@ -49,6 +191,39 @@ pub enum Change<'a> {
     Pod(Option<&'a Pod>, Option<&'a Pod>),
     /// Anything else: before, after.
     Other(Option<&'a Object>, Option<&'a Object>),
+}
+
+impl Change<'_> {
+    /// A copy that can be kept for pods that are being scheduled while it happens.
+    pub fn kept(&self) -> KeptChange {
+        match *self {
+            Self::Node(before, after) => KeptChange::Node(before.cloned(), after.cloned()),
+            Self::Pod(before, after) => KeptChange::Pod(before.cloned(), after.cloned()),
+            Self::Other(before, after) => KeptChange::Other(before.cloned(), after.cloned()),
+        }
+    }
+}
+
+/// A change that outlives the objects it is about.
+#[derive(Clone, Debug)]
+pub enum KeptChange {
+    /// A node: before, after.
+    Node(Option<Node>, Option<Node>),
+    /// A pod: before, after.
+    Pod(Option<Pod>, Option<Pod>),
+    /// Anything else: before, after.
+    Other(Option<Object>, Option<Object>),
+}
+
+impl KeptChange {
+    /// The change, as hints look at it.
+    pub fn change(&self) -> Change<'_> {
+        match self {
+            Self::Node(before, after) => Change::Node(before.as_ref(), after.as_ref()),
+            Self::Pod(before, after) => Change::Pod(before.as_ref(), after.as_ref()),
+            Self::Other(before, after) => Change::Other(before.as_ref(), after.as_ref()),
+        }
+    }
 }
 
 /// A closer look: can this change make this pod schedulable?
@@ -112,10 +287,14 @@ impl EventInterest {
         self
     }
 
+    /// Whether events of this kind are asked for. Who asks for updates asks for every kind of update.
+    pub fn covers(&self, resource: Resource, action: Action) -> bool {
+        let wanted = |a: &Action| *a == action || (*a == Action::Update && action.is_update());
+        self.resource.covers(resource) && self.actions.iter().any(wanted)
+    }
+
     /// Whether a change of this kind can make a pod schedulable.
     pub fn helps(&self, resource: Resource, action: Action, pod: &Pod, change: &Change<'_>) -> bool {
-        self.resource == resource
-            && self.actions.contains(&action)
-            && self.hint.as_ref().is_none_or(|hint| hint(pod, change))
+        self.covers(resource, action) && self.hint.as_ref().is_none_or(|hint| hint(pod, change))
     }
 }

@@ -4,12 +4,14 @@
 //! [`registry::Registry`]. A [`profile::Profile`] is a choice of plugins with weights; it runs them and combines their
 //! scores. No particular plugin, no I/O.
 
+pub mod changes;
 pub mod event;
 pub mod fast;
 pub mod normalize;
 pub mod points;
 pub mod preemption;
 pub mod profile;
+pub mod queueing;
 pub mod registry;
 mod slow;
 pub mod status;

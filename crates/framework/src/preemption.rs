@@ -1,6 +1,9 @@
 //! What PostFilter plugins see: why each node was refused, and a way to ask "what if".
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
 
@@ -102,28 +105,82 @@ pub trait FilterRunner {
     fn seed(&self) -> u64;
 }
 
+/// What becomes of a pod's claim to a node after an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// It stays what the pod's status says.
+    AsWritten,
+    /// Room is being made for it there.
+    On(Name),
+    /// It has none any more.
+    Dropped,
+}
+
 /// Pods for which room is being made, by node.
 #[derive(Clone, Debug, Default)]
-pub struct Nominations(BTreeMap<Name, Vec<Arc<Pod>>>);
+pub struct Nominations {
+    by_node: BTreeMap<Name, Vec<Arc<Pod>>>,
+    /// The node of each pod, by its uid.
+    node_of: HashMap<Name, Name>,
+}
 
 impl Nominations {
-    /// Keeps a pod's claim to a node, instead of an earlier one.
+    /// Keeps a pod's claim to a node, instead of an earlier one. A pod that is bound needs none.
     pub fn nominate(&mut self, pod: Arc<Pod>, node: Name) {
         self.forget(&pod.uid);
-        self.0.entry(node).or_default().push(pod);
+        if pod.node.is_none() {
+            self.node_of.insert(pod.uid.clone(), node.clone());
+            self.by_node.entry(node).or_default().push(pod);
+        }
+    }
+
+    /// Honours the claim that a pod's status names, as after a restart; an earlier one is dropped.
+    pub fn honour(&mut self, pod: Arc<Pod>) {
+        match pod.nominated_node.clone() {
+            Some(node) => self.nominate(pod, node),
+            None => self.forget(&pod.uid),
+        }
+    }
+
+    /// Does what an attempt has come to.
+    pub fn settle(&mut self, pod: Arc<Pod>, claim: Claim) {
+        match claim {
+            Claim::AsWritten => self.honour(pod),
+            Claim::On(node) => self.nominate(pod, node),
+            Claim::Dropped => self.forget(&pod.uid),
+        }
+    }
+
+    /// Keeps the new version of a pod. A claim that its status has never named stays: the update may be older than it.
+    pub fn update(&mut self, before: &Pod, after: Arc<Pod>) {
+        let unwritten = before.nominated_node.is_none() && after.nominated_node.is_none();
+        match self.node_of.get(&before.uid).filter(|_| unwritten).cloned() {
+            Some(node) => self.nominate(after, node),
+            None => self.honour(after),
+        }
     }
 
     /// Drops a pod's claim.
     pub fn forget(&mut self, uid: &str) {
-        for pods in self.0.values_mut() {
+        let Some(node) = self.node_of.remove(uid) else {
+            return;
+        };
+        if let Some(pods) = self.by_node.get_mut(&node) {
             pods.retain(|pod| &*pod.uid != uid);
+            if pods.is_empty() {
+                self.by_node.remove(&node);
+            }
         }
-        self.0.retain(|_, pods| !pods.is_empty());
+    }
+
+    /// The node that a pod has a claim to.
+    pub fn node_of(&self, uid: &str) -> Option<&Name> {
+        self.node_of.get(uid)
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.by_node.is_empty()
     }
 
     /// Whether there is a pod that another must leave room for.
@@ -133,12 +190,12 @@ impl Nominations {
 
     /// The nodes on which a pod must leave room for others.
     pub fn nodes_ahead_of<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = &'a Name> {
-        self.0.keys().filter(|node| self.ahead_of(pod, node).next().is_some())
+        self.by_node.keys().filter(|node| self.ahead_of(pod, node).next().is_some())
     }
 
     /// The pods that another pod must leave room for on a node: not itself, and none less important.
     pub fn ahead_of<'a>(&'a self, pod: &'a Pod, node: &str) -> impl Iterator<Item = &'a Arc<Pod>> {
-        (self.0.get(node).into_iter().flatten())
+        (self.by_node.get(node).into_iter().flatten())
             .filter(|other| other.spec.priority >= pod.spec.priority && other.uid != pod.uid)
     }
 }

@@ -9,14 +9,13 @@ use std::{
 use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 use crate::{
-    event::EventInterest,
     fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
     points::{
-        Bind, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Permit, PostBind, PostFilter, PreBind,
-        PreEnqueue, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, QueueSort, QueuedPod,
-        Requeue, Reserve, Score, ScoreInput,
+        Bind, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Permit, PostBind, PostFilter, PreBind, PreFilter,
+        PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, Reserve, Score, ScoreInput,
     },
     preemption::{FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, Rejection},
+    queueing::QueueRules,
     registry::{Plugin, Point},
     slow::{SlowFilter, SlowScore},
     status::{Code, Status, Verdict},
@@ -113,9 +112,7 @@ struct ScoreStep {
 
 /// The plugins of a scheduler name, ready to run.
 pub struct Profile {
-    scheduler_name: Name,
-    pre_enqueue: Vec<Named<dyn PreEnqueue>>,
-    queue_sort: Arc<dyn QueueSort>,
+    queue_rules: Arc<QueueRules>,
     pre_filter: Vec<Named<dyn PreFilter>>,
     filter: Vec<FilterStep>,
     post_filter: Vec<Named<dyn PostFilter>>,
@@ -126,7 +123,6 @@ pub struct Profile {
     pre_bind: Vec<Named<dyn PreBind>>,
     bind: Vec<Named<dyn Bind>>,
     post_bind: Vec<Named<dyn PostBind>>,
-    requeue: Vec<Named<dyn Requeue>>,
 }
 
 /// What came of the PreFilter plugins, if none refused the pod.
@@ -199,9 +195,15 @@ impl Profile {
                 FilterStep { prepared, fast, name, plugin }
             })
             .collect();
+        let pre_enqueue = pick.all(Point::PreEnqueue, |p| p.pre_enqueue.clone())?;
+        let queue_rules = QueueRules::new(
+            spec.scheduler_name.clone(),
+            queue_sort.clone(),
+            pre_enqueue.into_iter().map(|named| (named.name, named.plugin)).collect(),
+            &spec.plugins,
+        );
         Ok(Self {
-            pre_enqueue: pick.all(Point::PreEnqueue, |p| p.pre_enqueue.clone())?,
-            queue_sort: queue_sort.clone(),
+            queue_rules: Arc::new(queue_rules),
             filter,
             post_filter: pick.all(Point::PostFilter, |p| p.post_filter.clone())?,
             score: score_steps(&pick, &pre_score)?,
@@ -210,16 +212,19 @@ impl Profile {
             pre_bind: pick.all(Point::PreBind, |p| p.pre_bind.clone())?,
             bind,
             post_bind: pick.all(Point::PostBind, |p| p.post_bind.clone())?,
-            requeue: pick.requeue(),
             pre_filter,
             pre_score,
-            scheduler_name: spec.scheduler_name,
         })
     }
 
     /// The scheduler name that pods ask for it by.
     pub fn scheduler_name(&self) -> &Name {
-        &self.scheduler_name
+        self.queue_rules.scheduler_name()
+    }
+
+    /// What the queue asks: who comes first, who is held back, and which events help whom.
+    pub fn queue_rules(&self) -> &Arc<QueueRules> {
+        &self.queue_rules
     }
 
     /// Whether anything scores nodes.
@@ -232,24 +237,9 @@ impl Profile {
         !self.post_filter.is_empty()
     }
 
-    /// Whether one pod comes before another in the queue.
-    pub fn before(&self, one: &QueuedPod, other: &QueuedPod) -> bool {
-        self.queue_sort.before(one, other)
-    }
-
     /// Whether a pod may enter the queue.
     pub fn pre_enqueue(&self, pod: &Pod) -> Result<(), Rejection> {
-        self.pre_enqueue.iter().try_for_each(|Named { name, plugin }| {
-            plugin.pre_enqueue(pod).map_err(|status| rejection(name, status))
-        })
-    }
-
-    /// The events that can help pods which a plugin refused.
-    pub fn events_of(&self, plugin: &str) -> Vec<EventInterest> {
-        (self.requeue.iter())
-            .find(|named| &*named.name == plugin)
-            .map(|named| named.plugin.events())
-            .unwrap_or_default()
+        self.queue_rules.pre_enqueue(pod, None)
     }
 
     /// Runs all PreFilter plugins.
@@ -624,12 +614,6 @@ impl Picker<'_> {
     ) -> Result<Vec<Named<T>>, ProfileError> {
         let choices = self.choices(point).iter();
         choices.map(|choice| self.one(point, choice, &served)).collect()
-    }
-
-    fn requeue(&self) -> Vec<Named<dyn Requeue>> {
-        let all = self.0.plugins.iter();
-        all.filter_map(|(name, plugin)| Some(Named { name: name.clone(), plugin: plugin.requeue.clone()? }))
-            .collect()
     }
 }
 

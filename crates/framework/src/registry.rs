@@ -92,6 +92,17 @@ pub struct Plugin {
     pub(crate) fast_score: Option<Arc<dyn FastScore>>,
 }
 
+impl Plugin {
+    /// Whether it serves a point where a refusal is waited out; elsewhere it is a fault, and the pod is tried again.
+    pub(crate) fn can_refuse(&self) -> bool {
+        self.pre_enqueue.is_some()
+            || self.pre_filter.is_some()
+            || self.filter.is_some()
+            || self.reserve.is_some()
+            || self.permit.is_some()
+    }
+}
+
 /// The arguments that a configuration gives a plugin, and where they stand.
 pub struct Args<'a> {
     given: Option<(&'a Source, &'a Value)>,

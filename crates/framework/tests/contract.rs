@@ -7,7 +7,6 @@ use supercargo_framework::{
     Prepared, Status,
     event::{Action, Change, EventInterest, Resource},
     normalize,
-    points::Requeue,
     profile::ProfileError,
     registry::{Args, Point, Registry, define},
 };
@@ -183,19 +182,4 @@ fn closer_looks_at_pods_and_other_objects() {
         |after| by_object.helps(Resource::StorageClass, Action::Add, &waiting, &Change::Other(None, after));
     assert!(helps(Some(&class)));
     assert!(!helps(None));
-}
-
-#[test]
-fn a_profile_tells_the_events_of_each_plugin() {
-    struct Waits;
-    impl Requeue for Waits {
-        fn events(&self) -> Vec<EventInterest> {
-            vec![EventInterest::new(Resource::CsiNode, [Action::Add])]
-        }
-    }
-    let profile = Setup::new().with(define("Waits", |_| Ok(Waits)).requeue(), 0).ready();
-    let resources: Vec<Resource> = profile.events_of("Waits").iter().map(|e| e.resource).collect();
-    assert_eq!(resources, [Resource::CsiNode]);
-    assert!(profile.events_of("Binds").is_empty());
-    assert!(profile.events_of("Ghost").is_empty());
 }

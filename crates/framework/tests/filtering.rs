@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use supercargo_framework::{
     Code, Prepared, Status, Verdict,
     points::{Filter, PostFilter, PreEnqueue, PreFilter, PreFilterOutcome, Reserve},
-    preemption::{FilterRunner, NodeVerdicts, Nomination, Nominations, Rejection, no_node_available},
+    preemption::{Claim, FilterRunner, NodeVerdicts, Nomination, Nominations, Rejection, no_node_available},
     profile::{PreFilterEnd, Profile, ProfileRunner},
     registry::{Point, define},
 };
@@ -341,4 +341,47 @@ fn the_first_that_holds_a_pod_back_is_named() {
     assert_eq!(run(false, false), Ok(()));
     assert_eq!(run(true, true), Err("One".to_owned()));
     assert_eq!(run(false, true), Err("Two".to_owned()));
+}
+
+#[test]
+fn claims_follow_the_pod() {
+    let written = |node: &str| pod("q").set("/status/nominatedNodeName", node).pod();
+    let bare = || pod("q").pod();
+    // (in memory, before, after, where the claim is then)
+    let cases = [
+        (None, bare(), bare(), None),
+        (None, bare(), written("a"), Some("a")),
+        (Some("a"), bare(), bare(), Some("a")),
+        (Some("a"), bare(), written("b"), Some("b")),
+        (Some("a"), written("a"), bare(), None),
+        (Some("a"), written("a"), written("b"), Some("b")),
+        (Some("a"), written("a"), pod("q").on("a").pod(), None),
+    ];
+    for (i, (memory, before, after, expected)) in cases.into_iter().enumerate() {
+        let mut nominations = Nominations::default();
+        if let Some(node) = memory {
+            nominations.nominate(before.clone(), node.into());
+        }
+        nominations.update(&before, after);
+        assert_eq!(nominations.node_of("q").map(|node| &**node), expected, "case {i}");
+        assert_eq!(nominations.is_empty(), expected.is_none(), "case {i}");
+    }
+}
+
+#[test]
+fn claims_after_an_attempt() {
+    let written = || pod("q").set("/status/nominatedNodeName", "a").pod();
+    // (what the attempt came to, the pod, where the claim is then)
+    let cases = [
+        (Claim::AsWritten, written(), Some("a")),
+        (Claim::AsWritten, pod("q").pod(), None),
+        (Claim::On("b".into()), written(), Some("b")),
+        (Claim::Dropped, written(), None),
+    ];
+    for (claim, pod, expected) in cases {
+        let mut nominations = Nominations::default();
+        nominations.nominate(pod.clone(), "old".into());
+        nominations.settle(pod, claim.clone());
+        assert_eq!(nominations.node_of("q").map(|node| &**node), expected, "{claim:?}");
+    }
 }

@@ -36,6 +36,8 @@ pub struct Node {
     pub images: Vec<Image>,
     /// The features that its kubelet declares.
     pub declared_features: Vec<Name>,
+    /// The status of each of its conditions, by type.
+    pub conditions: Labels,
 }
 
 /// An image that a node has.
@@ -95,6 +97,17 @@ struct WrittenStatus {
     images: Vec<Image>,
     #[serde(default)]
     declared_features: Vec<Name>,
+    #[serde(default)]
+    conditions: Vec<Condition>,
+}
+
+/// The times are left out: they change with every heartbeat.
+#[derive(Deserialize)]
+struct Condition {
+    #[serde(rename = "type", default)]
+    kind: Name,
+    #[serde(default)]
+    status: Name,
 }
 
 impl<'de> Deserialize<'de> for Node {
@@ -111,6 +124,7 @@ impl<'de> Deserialize<'de> for Node {
             allocatable: Resources::from_list(&status.allocatable),
             images: status.images,
             declared_features: status.declared_features,
+            conditions: status.conditions.into_iter().map(|c| (c.kind, c.status)).collect(),
         })
     }
 }

@@ -40,7 +40,8 @@ pub fn registry() -> Registry {
         define(default_preemption::NAME, default_preemption::DefaultPreemption::new)
             .default_args(r#"{"minCandidateNodesPercentage":10,"minCandidateNodesAbsolute":100}"#)
             .pre_enqueue()
-            .post_filter(),
+            .post_filter()
+            .requeue(),
     );
     all.add(
         define(dynamic_resources::NAME, dynamic_resources::DynamicResources::new)
@@ -52,6 +53,7 @@ pub fn registry() -> Registry {
             .score()
             .reserve()
             .pre_bind()
+            .requeue()
             .fast_filter()
             .fast_score(),
     );

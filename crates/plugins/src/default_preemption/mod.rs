@@ -6,7 +6,8 @@ mod victims;
 use serde::Deserialize;
 use supercargo_framework::{
     Code, Status, Verdict,
-    points::{PostFilter, PreEnqueue},
+    event::{Action, EventInterest, Resource},
+    points::{PostFilter, PreEnqueue, Requeue},
     preemption::{FilterRunner, NodeVerdicts, Nomination, Rejection, no_node_available},
     registry::Args,
 };
@@ -175,6 +176,14 @@ impl PreEnqueue for DefaultPreemption {
     /// The live scheduler holds a pod back while evictions for it are under way; there are none in a decision alone.
     fn pre_enqueue(&self, _: &Pod) -> Verdict {
         Ok(())
+    }
+}
+
+impl Requeue for DefaultPreemption {
+    /// A pod that is held back for its evictions is let in by whoever carries them out. That a pod is deleted does not
+    /// let it in, as others may still have to go.
+    fn events(&self) -> Vec<EventInterest> {
+        vec![EventInterest::new(Resource::Pod, [Action::Delete]).if_pod(|_, _, _| false)]
     }
 }
 

@@ -5,8 +5,14 @@ use std::sync::Arc;
 use serde::Deserialize;
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
+    event::{
+        Action::{Add, Update, UpdateNodeAllocatable, UpdateNodeLabel, UpdatePodGeneratedResourceClaim},
+        EventInterest, Resource,
+    },
     fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
-    points::{Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreFilterOutcome, Reserve, ScoreNode},
+    points::{
+        Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreFilterOutcome, Requeue, Reserve, ScoreNode,
+    },
     preemption::{FilterRunner, NodeVerdicts, Nomination},
     registry::Args,
 };
@@ -92,6 +98,19 @@ impl Reserve for DynamicResources {
 impl PreBind for DynamicResources {
     fn pre_bind(&self, pod: &Pod, _: &str) -> Verdict {
         check(pod)
+    }
+}
+
+impl Requeue for DynamicResources {
+    fn events(&self) -> Vec<EventInterest> {
+        vec![
+            EventInterest::new(Resource::Node, [Add, UpdateNodeLabel, UpdateNodeAllocatable]),
+            EventInterest::new(Resource::ResourceClaim, [Add, Update]),
+            EventInterest::new(Resource::Pod, [UpdatePodGeneratedResourceClaim])
+                .if_pod(|pod, _, after| after.is_some_and(|after| after.uid == pod.uid)),
+            EventInterest::new(Resource::DeviceClass, [Add, Update]),
+            EventInterest::new(Resource::ResourceSlice, [Add, Update]),
+        ]
     }
 }
 

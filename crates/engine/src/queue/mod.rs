@@ -1,0 +1,381 @@
+//! The pods that wait to be scheduled: whose turn it is, who is kept back, and who waits for which event.
+//!
+//! [`Queue`] is the order of turns alone. [`SchedulingQueue`] is the whole of it: a pod that was tried in vain is parked
+//! until something happens that can help it, and nothing that happens while it is being tried is lost. There is no clock
+//! in it: the time is handed in, as the time since some start.
+
+mod backoff;
+mod entry;
+mod in_flight;
+mod moves;
+mod order;
+mod parked;
+mod report;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use supercargo_framework::{
+    changes::{Happened, pod_events},
+    event::{Action, Change, Event, EventSet, Resource},
+    preemption::{Claim, Nominations},
+    queueing::QueueRules,
+};
+use supercargo_model::{Name, Pod};
+
+pub use backoff::Backoff;
+pub use entry::Refusal;
+pub use order::{Admission, Queue};
+pub use report::{Cause, Counts, Incoming, Pending, Place, Popped, QueueName};
+
+use backoff::KeptBack;
+use entry::{Entries, Entry, Spot};
+use in_flight::{InFlight, Seen};
+use moves::Strategy;
+use parked::{Parked, Reasons};
+
+type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+
+const DEFAULT_MAX_UNSCHEDULABLE: Duration = Duration::from_secs(5 * 60);
+
+/// How the queue behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// How long pods are kept back that were tried in vain.
+    pub backoff: Backoff,
+    /// How long a pod waits for events before it is tried anyway.
+    pub max_unschedulable: Duration,
+    /// There are extenders: any event can help pods that they refuse.
+    pub extenders: bool,
+}
+
+impl Default for QueueSettings {
+    fn default() -> Self {
+        Self { backoff: Backoff::default(), max_unschedulable: DEFAULT_MAX_UNSCHEDULABLE, extenders: false }
+    }
+}
+
+/// How an attempt to schedule a pod failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Plugins refused it: it waits for what can help with these.
+    Refused(Refusal),
+    /// Something broke, or there is no node at all: it is tried again after a while.
+    Error,
+}
+
+/// Why a pod leaves the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// It is bound to a node, by whomever.
+    Bound,
+    /// It is gone.
+    Deleted,
+}
+
+/// All pods that wait to be scheduled, and those that are being scheduled.
+pub struct SchedulingQueue {
+    rules: HashMap<Name, Arc<QueueRules>>,
+    settings: QueueSettings,
+    /// The events that any plugin of any profile asks for.
+    of_interest: EventSet,
+    entries: Entries,
+    active: Queue,
+    backoff: KeptBack,
+    error_backoff: KeptBack,
+    parked: Parked,
+    in_flight: InFlight,
+    arrivals: u64,
+    reasons: Reasons,
+    incoming: Incoming,
+    bound_after_flush: u64,
+}
+
+impl SchedulingQueue {
+    /// An empty queue for the pods of these profiles.
+    pub fn new<'a>(rules: impl IntoIterator<Item = &'a Arc<QueueRules>>, settings: QueueSettings) -> Self {
+        let rules: HashMap<_, _> =
+            rules.into_iter().map(|rules| (rules.scheduler_name().clone(), rules.clone())).collect();
+        let of_interest = if settings.extenders {
+            Event::all().collect()
+        } else {
+            rules.values().fold(EventSet::default(), |all, rules| all.union(rules.events()))
+        };
+        Self {
+            rules,
+            settings,
+            of_interest,
+            entries: Entries::default(),
+            active: Queue::default(),
+            backoff: KeptBack::default(),
+            error_backoff: KeptBack::default(),
+            parked: Parked::default(),
+            in_flight: InFlight::default(),
+            arrivals: 0,
+            reasons: Reasons::default(),
+            incoming: Incoming::default(),
+            bound_after_flush: 0,
+        }
+    }
+
+    /// Takes in a pod that has no node yet. Where it is then; `None` if it asks for another scheduler.
+    pub fn add(&mut self, pod: Arc<Pod>, nominations: &mut Nominations, now: Duration) -> Option<Place> {
+        if pod.node.is_some() || self.entries.find(&pod.uid).is_some() {
+            return self.update(pod, nominations, now);
+        }
+        self.admit(pod, Action::Add, nominations, now)
+    }
+
+    fn admit(
+        &mut self,
+        pod: Arc<Pod>,
+        action: Action,
+        nominations: &mut Nominations,
+        now: Duration,
+    ) -> Option<Place> {
+        let rules = self.rules.get(&pod.spec.scheduler_name)?.clone();
+        if let Some(earlier) = self.entries.named(&pod.key()) {
+            let uid = self.entries.at(earlier).pod.uid.clone();
+            self.remove(&uid, Removal::Deleted, nominations, now);
+        }
+        let arrival = self.next_arrival();
+        let slot = self.entries.insert(Entry::new(pod.clone(), rules, arrival, now));
+        if self.in_flight.contains(&pod.uid) {
+            // It was taken out and put in again while it was being scheduled.
+            self.entries.at_mut(slot).spot = Spot::InFlight;
+        } else {
+            let cause = Cause::Event(Event::new(Resource::UnscheduledPod, action));
+            self.requeue(slot, Strategy::Immediately, cause, now);
+        }
+        let place = self.entries.at(slot).place();
+        if place == Place::Active {
+            nominations.honour(pod);
+        }
+        Some(place)
+    }
+
+    /// Takes in a new version of a pod, wherever it is. One that names a node leaves.
+    pub fn update(&mut self, pod: Arc<Pod>, nominations: &mut Nominations, now: Duration) -> Option<Place> {
+        if pod.node.is_some() {
+            return self.remove(&pod.uid, Removal::Bound, nominations, now);
+        }
+        let Some(slot) = self.entries.find(&pod.uid) else {
+            return self.admit(pod, Action::Update, nominations, now);
+        };
+        let before = self.entries.at(slot).pod.clone();
+        if before != pod {
+            self.replace(slot, &before, pod.clone(), now);
+            if self.entries.at(slot).is_queued() {
+                nominations.update(&before, pod.clone());
+            }
+            if before.nominated_node.is_some() && before.nominated_node != pod.nominated_node {
+                self.claim_dropped(&before, now);
+            }
+        }
+        Some(self.entries.at(slot).place())
+    }
+
+    fn replace(&mut self, slot: usize, before: &Pod, pod: Arc<Pod>, now: Duration) {
+        let events = pod_events(before, &pod);
+        let change = Change::Pod(Some(before), Some(&pod));
+        let entry = self.entries.at_mut(slot);
+        match entry.spot {
+            Spot::Active => {
+                self.active.remove(&entry.turn());
+                entry.pod = pod;
+                self.active.insert(entry.turn());
+            }
+            Spot::Backoff(until) => {
+                self.backoff.remove(until, entry.turn());
+                entry.pod = pod;
+                self.backoff.insert(until, entry.turn());
+            }
+            Spot::ErrorBackoff(until) => {
+                self.error_backoff.remove(until, entry.turn());
+                entry.pod = pod;
+                self.error_backoff.insert(until, entry.turn());
+            }
+            Spot::Parked(..) => {
+                entry.pod = pod.clone();
+                self.helped_itself(slot, &events, &change, now);
+            }
+            Spot::InFlight => {
+                entry.pod = pod.clone();
+                let kept = Arc::new(change.kept());
+                events.into_iter().for_each(|event| self.in_flight.record(Seen::Event(event, kept.clone())));
+            }
+            Spot::Leaving => entry.pod = pod,
+        }
+    }
+
+    /// Takes a pod out, wherever it is; it may still be in flight. Where it was.
+    pub fn remove(
+        &mut self,
+        uid: &str,
+        why: Removal,
+        nominations: &mut Nominations,
+        now: Duration,
+    ) -> Option<Place> {
+        nominations.forget(uid);
+        let slot = self.entries.find(uid)?;
+        let place = self.entries.at(slot).place();
+        if self.entries.at(slot).is_queued() {
+            self.reasons.subtract(self.entries.at(slot));
+        }
+        self.detach(slot);
+        let entry = self.entries.remove(slot)?;
+        if why == Removal::Deleted && entry.pod.nominated_node.is_some() {
+            self.claim_dropped(&entry.pod, now);
+        }
+        Some(place)
+    }
+
+    /// Wakes the pods that a change can help, and remembers it for those that are being scheduled.
+    pub fn happened(&mut self, happened: &Happened<'_>, now: Duration) {
+        for event in &happened.events {
+            self.wake(*event, &happened.change, None, now);
+        }
+        self.record(&happened.events, &happened.change);
+    }
+
+    /// Gives pods their turn now. One that is being scheduled gets it when it comes back.
+    pub fn activate<'a>(&mut self, uids: impl IntoIterator<Item = &'a str>, now: Duration) {
+        for uid in uids {
+            let Some(slot) = self.entries.find(uid) else {
+                continue;
+            };
+            match self.entries.at(slot).spot {
+                Spot::Parked(..) => {
+                    self.requeue(slot, Strategy::Immediately, Cause::ForceActivate, now);
+                }
+                Spot::Backoff(_) | Spot::ErrorBackoff(_) => {
+                    self.detach(slot);
+                    self.put_active(slot, Cause::ForceActivate, now);
+                }
+                Spot::InFlight => {
+                    let uid = self.entries.at(slot).pod.uid.clone();
+                    self.in_flight.record(Seen::Activated(uid));
+                }
+                Spot::Active | Spot::Leaving => {}
+            }
+        }
+    }
+
+    /// The pod whose turn it is. If nobody waits for a turn, one that is kept back after a refusal. It is in flight from
+    /// here on: every way out leads to [`Self::park`], [`Self::bound`] or [`Self::done`].
+    pub fn pop(&mut self, now: Duration) -> Option<Popped> {
+        self.advance(now);
+        let slot = self.next_active().or_else(|| self.next_kept_back())?;
+        self.reasons.subtract(self.entries.at(slot));
+        let entry = self.entries.at_mut(slot);
+        self.in_flight.start(entry.pod.uid.clone());
+        entry.spot = Spot::InFlight;
+        entry.attempts = entry.attempts.saturating_add(1);
+        Some(Popped {
+            pod: entry.pod.clone(),
+            attempts: entry.attempts,
+            first_queued: entry.first_queued.unwrap_or(now),
+            since: entry.since,
+            after_flush: entry.after_flush,
+        })
+    }
+
+    /// Takes a pod back that was tried in vain, in its newest version, with what becomes of its claim to a node. Where it
+    /// is then; `None` if it has left in the meantime.
+    pub fn park(
+        &mut self,
+        uid: &str,
+        failure: Failure,
+        claim: Claim,
+        nominations: &mut Nominations,
+        now: Duration,
+    ) -> Option<Place> {
+        let slot = self.entries.find(uid);
+        let Some(slot) = slot.filter(|slot| !self.entries.at(*slot).is_queued()) else {
+            self.in_flight.end(uid);
+            return slot.map(|slot| self.entries.at(slot).place());
+        };
+        let arrival = self.next_arrival();
+        let entry = self.entries.at_mut(slot);
+        entry.failed(failure, arrival, now);
+        self.reasons.add(entry);
+        let strategy = self.missed(slot);
+        self.in_flight.end(uid);
+        self.requeue(slot, strategy, Cause::ScheduleAttemptFailure, now);
+        nominations.settle(self.entries.at(slot).pod.clone(), claim);
+        Some(self.entries.at(slot).place())
+    }
+
+    /// Nothing that happens from now on can make a difference to a pod in flight. May be said more than once.
+    pub fn done(&mut self, uid: &str) {
+        self.in_flight.end(uid);
+        if let Some(slot) = self.entries.find(uid) {
+            let entry = self.entries.at_mut(slot);
+            if entry.spot == Spot::InFlight {
+                entry.spot = Spot::Leaving;
+            }
+        }
+    }
+
+    /// A pod was bound. It leaves when the cluster says so, see [`Self::remove`].
+    pub fn bound(&mut self, popped: &Popped) {
+        self.done(&popped.pod.uid);
+        self.bound_after_flush += u64::from(popped.after_flush);
+    }
+
+    /// When [`Self::pop`] may have a pod if nothing else happens; zero if it has one now.
+    pub fn next_due(&self) -> Option<Duration> {
+        if !self.active.is_empty() || self.backoff.len() > 0 {
+            return Some(Duration::ZERO);
+        }
+        let flush = self.parked.longest().map(|(since, _)| self.flush_at(since));
+        let kept_back = self.error_backoff.first_window().map(backoff::end);
+        flush.into_iter().chain(kept_back).min()
+    }
+
+    /// How many pods are where.
+    pub fn counts(&self) -> Counts {
+        let (parked, gated) = self.parked.counts();
+        Counts {
+            active: self.active.len(),
+            backoff: self.backoff.len() + self.error_backoff.len(),
+            unschedulable: parked - gated,
+            gated,
+            in_flight: self.in_flight.len(),
+            in_flight_events: self.in_flight.events(),
+        }
+    }
+
+    /// What is remembered for the pods in flight, and how many of each.
+    pub fn in_flight_events(&self) -> BTreeMap<Cause, usize> {
+        let mut events = BTreeMap::new();
+        for cause in self.in_flight.causes() {
+            *events.entry(cause).or_default() += 1;
+        }
+        events
+    }
+
+    /// How many pods came into which queue, and why.
+    pub fn incoming(&self) -> &Incoming {
+        &self.incoming
+    }
+
+    /// How many waiting pods each plugin has refused: scheduler name, plugin, pods.
+    pub fn refused_by_plugin(&self) -> impl Iterator<Item = (&Name, &Name, usize)> {
+        self.reasons.iter()
+    }
+
+    /// How many pods were bound although no event had woken them: as many events were missed.
+    pub fn bound_after_flush(&self) -> u64 {
+        self.bound_after_flush
+    }
+
+    /// All pods, where they are and why.
+    pub fn pending(&self) -> impl Iterator<Item = Pending<'_>> {
+        self.entries.iter().map(Entry::pending)
+    }
+
+    /// A pod, where it is and why.
+    pub fn find(&self, uid: &str) -> Option<Pending<'_>> {
+        self.entries.find(uid).map(|slot| self.entries.at(slot).pending())
+    }
+}

@@ -1,0 +1,304 @@
+//! How pods move between the parts of the queue.
+
+use std::{sync::Arc, time::Duration};
+
+use supercargo_framework::event::{Action, Change, Event, Resource};
+use supercargo_model::Pod;
+
+use super::{
+    Cause, Failure, Place, QueueName, Refusal, SchedulingQueue,
+    backoff::is_kept_back,
+    entry::{Entry, Spot},
+    in_flight::Seen,
+    order::Turn,
+};
+
+/// How often pods are looked for that have waited for too long.
+const FLUSH_EVERY_SECONDS: u64 = 30;
+
+/// What an event means to a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Strategy {
+    /// Nothing.
+    Stay,
+    /// It is worth another try, when it is not kept back any more.
+    AfterBackoff,
+    /// It is worth another try now.
+    Immediately,
+}
+
+impl Entry {
+    /// Takes note of a failed attempt.
+    pub(super) fn failed(&mut self, failure: Failure, arrival: u64, now: Duration) {
+        self.refused_by = match failure {
+            Failure::Refused(refusal) => refusal,
+            Failure::Error => Refusal::default(),
+        };
+        if self.refused_by.is_empty() {
+            self.errors_in_a_row = self.errors_in_a_row.saturating_add(1);
+        } else {
+            self.refusals = self.refusals.saturating_add(1);
+            self.errors_in_a_row = 0;
+        }
+        self.arrival = arrival;
+        self.since = now;
+        self.flushed = None;
+        self.after_flush = false;
+    }
+
+    /// What an event means to it, in the eyes of the plugins that refused it.
+    fn strategy(&self, event: Event, change: &Change<'_>) -> Strategy {
+        if self.refused_by.is_empty() {
+            return Strategy::AfterBackoff;
+        }
+        let helps = |plugin| self.rules.interests(plugin).helps(event, &self.pod, change);
+        if self.refused_by.pending.iter().any(|plugin| helps(plugin)) {
+            Strategy::Immediately
+        } else if self.refused_by.plugins.iter().any(|plugin| helps(plugin)) {
+            Strategy::AfterBackoff
+        } else {
+            Strategy::Stay
+        }
+    }
+}
+
+impl SchedulingQueue {
+    pub(super) fn next_arrival(&mut self) -> u64 {
+        self.arrivals += 1;
+        self.arrivals
+    }
+
+    pub(super) fn count(&mut self, queue: QueueName, cause: Cause) {
+        *self.incoming.entry((queue, cause)).or_default() += 1;
+    }
+
+    /// Wakes the pods that an event can help; only those up to a priority, if one is given.
+    pub(super) fn wake(&mut self, event: Event, change: &Change<'_>, at_most: Option<i32>, now: Duration) {
+        let woken: Vec<(usize, Strategy)> = (self.parked.awaiting(event))
+            .filter(|slot| at_most.is_none_or(|most| self.entries.at(*slot).pod.spec.priority <= most))
+            .map(|slot| (slot, self.entries.at(slot).strategy(event, change)))
+            .filter(|(_, strategy)| *strategy != Strategy::Stay)
+            .collect();
+        for (slot, strategy) in woken {
+            self.requeue(slot, strategy, Cause::Event(event), now);
+        }
+    }
+
+    /// Remembers a change for the pods that are being scheduled, if any plugin asks for its like.
+    pub(super) fn record(&mut self, events: &[Event], change: &Change<'_>) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let mut kept = None;
+        for event in events.iter().filter(|event| self.of_interest.contains(**event)) {
+            let kept = kept.get_or_insert_with(|| Arc::new(change.kept()));
+            self.in_flight.record(Seen::Event(*event, kept.clone()));
+        }
+    }
+
+    /// The room that a pod had a claim to is free again for those that had to leave it.
+    pub(super) fn claim_dropped(&mut self, pod: &Pod, now: Duration) {
+        let event = Event::new(Resource::AssignedPod, Action::Delete);
+        let change = Change::Pod(Some(pod), None);
+        self.wake(event, &change, Some(pod.spec.priority), now);
+        self.record(&[event], &change);
+    }
+
+    /// Moves a parked pod whose own update can help it.
+    pub(super) fn helped_itself(
+        &mut self,
+        slot: usize,
+        events: &[Event],
+        change: &Change<'_>,
+        now: Duration,
+    ) {
+        for event in events {
+            let strategy = self.entries.at(slot).strategy(*event, change);
+            if strategy != Strategy::Stay {
+                self.requeue(slot, strategy, Cause::Event(*event), now);
+            }
+            if !matches!(self.entries.at(slot).spot, Spot::Parked(..)) {
+                return;
+            }
+        }
+    }
+
+    /// What a pod has missed while it was being scheduled.
+    pub(super) fn missed(&self, slot: usize) -> Strategy {
+        let entry = self.entries.at(slot);
+        let uid = &entry.pod.uid;
+        if entry.refused_by.is_empty() || !self.in_flight.contains(uid) {
+            return Strategy::AfterBackoff;
+        }
+        let mut most = Strategy::Stay;
+        for seen in self.in_flight.seen_since(uid) {
+            let strategy = match seen {
+                Seen::Event(event, change) => entry.strategy(*event, &change.change()),
+                Seen::Activated(other) if other != uid => Strategy::Stay,
+                Seen::Activated(_) | Seen::Flushed => Strategy::AfterBackoff,
+            };
+            most = most.max(strategy);
+            let best = if entry.refused_by.pending.is_empty() {
+                Strategy::AfterBackoff
+            } else {
+                Strategy::Immediately
+            };
+            if most >= best {
+                break;
+            }
+        }
+        most
+    }
+
+    /// Puts a pod where it belongs after something happened, unless a PreEnqueue plugin holds it back.
+    pub(super) fn requeue(&mut self, slot: usize, strategy: Strategy, cause: Cause, now: Duration) {
+        let was_parked = matches!(self.entries.at(slot).spot, Spot::Parked(..));
+        self.detach(slot);
+        let entry = self.entries.at(slot);
+        let until = self.settings.backoff.window(entry.since, entry.failures());
+        if strategy == Strategy::Stay {
+            self.put_parked(slot);
+            self.count(QueueName::Unschedulable, cause);
+        } else if self.is_held(slot) {
+            self.put_parked(slot);
+            if !(was_parked && concerns_one(cause)) {
+                self.count(QueueName::Unschedulable, cause);
+            }
+        } else if let Some(until) = until
+            && strategy == Strategy::AfterBackoff
+            && is_kept_back(Some(until), now)
+        {
+            self.put_backoff(slot, until, cause);
+        } else {
+            self.put_active(slot, cause, now);
+        }
+    }
+
+    /// Asks the PreEnqueue plugins.
+    fn is_held(&mut self, slot: usize) -> bool {
+        let entry = self.entries.at_mut(slot);
+        match entry.rules.pre_enqueue(&entry.pod, entry.held_by.as_ref()) {
+            Ok(()) => {
+                entry.held_by = None;
+                false
+            }
+            Err(rejection) => {
+                let known = entry.refused_by.all().any(|plugin| *plugin == rejection.plugin);
+                if !known {
+                    self.reasons.add_one(entry, &rejection.plugin);
+                    entry.refused_by.plugins.insert(rejection.plugin.clone());
+                }
+                entry.held_by = Some(rejection.plugin);
+                entry.after_flush = false;
+                true
+            }
+        }
+    }
+
+    pub(super) fn put_active(&mut self, slot: usize, cause: Cause, now: Duration) {
+        let entry = self.entries.at_mut(slot);
+        entry.first_queued.get_or_insert(now);
+        entry.spot = Spot::Active;
+        self.active.insert(entry.turn());
+        self.count(QueueName::Active, cause);
+    }
+
+    fn put_backoff(&mut self, slot: usize, until: Duration, cause: Cause) {
+        let entry = self.entries.at_mut(slot);
+        if entry.refused_by.is_empty() {
+            entry.spot = Spot::ErrorBackoff(until);
+            self.error_backoff.insert(until, entry.turn());
+        } else {
+            entry.spot = Spot::Backoff(until);
+            self.backoff.insert(until, entry.turn());
+        }
+        self.count(QueueName::Backoff, cause);
+    }
+
+    fn put_parked(&mut self, slot: usize) {
+        let spot = self.parked.insert(slot, self.entries.at(slot));
+        self.entries.at_mut(slot).spot = spot;
+    }
+
+    /// Takes a pod out of the part it is in.
+    pub(super) fn detach(&mut self, slot: usize) {
+        let entry = self.entries.at(slot);
+        match entry.spot {
+            Spot::Active => self.active.remove(&entry.turn()),
+            Spot::Backoff(until) => self.backoff.remove(until, entry.turn()),
+            Spot::ErrorBackoff(until) => self.error_backoff.remove(until, entry.turn()),
+            Spot::Parked(group, place) => {
+                if let Some(moved) = self.parked.remove(slot, entry, group, place) {
+                    self.entries.at_mut(moved).spot = Spot::Parked(group, place);
+                }
+            }
+            Spot::InFlight | Spot::Leaving => {}
+        }
+        self.entries.at_mut(slot).spot = Spot::Leaving;
+    }
+
+    /// The slot of the pod whose turn it is.
+    pub(super) fn next_active(&mut self) -> Option<usize> {
+        loop {
+            let turn = self.active.pop_turn()?;
+            if let Some(slot) = self.whose(&turn, Place::Active) {
+                return Some(slot);
+            }
+        }
+    }
+
+    /// The slot of the first pod that is kept back after a refusal.
+    pub(super) fn next_kept_back(&mut self) -> Option<usize> {
+        loop {
+            let turn = self.backoff.pop()?;
+            if let Some(slot) = self.whose(&turn, Place::Backoff) {
+                self.count(QueueName::Active, Cause::PopFromBackoffQ);
+                return Some(slot);
+            }
+        }
+    }
+
+    /// Whose turn this is, if it still holds: an order that contradicts itself may hide turns from being taken back.
+    fn whose(&self, turn: &Turn, place: Place) -> Option<usize> {
+        let slot = self.entries.find(&turn.queued.pod.uid)?;
+        let entry = self.entries.at(slot);
+        (entry.arrival == turn.queued.arrival && entry.place() == place).then_some(slot)
+    }
+
+    /// Lets pods come back whose time is over.
+    pub(super) fn advance(&mut self, now: Duration) {
+        while let Some(turn) = self.backoff.pop_over(now).or_else(|| self.error_backoff.pop_over(now)) {
+            if let Some(slot) = self.whose(&turn, Place::Backoff) {
+                self.put_active(slot, Cause::BackoffComplete, now);
+            }
+        }
+        let last_look = Duration::from_secs(now.as_secs() / FLUSH_EVERY_SECONDS * FLUSH_EVERY_SECONDS);
+        let mut flushed = false;
+        while let Some((since, slot)) = self.parked.longest()
+            && since.saturating_add(self.settings.max_unschedulable) < last_look
+        {
+            self.detach(slot);
+            let entry = self.entries.at_mut(slot);
+            entry.after_flush = true;
+            entry.flushed = Some(now);
+            self.requeue(slot, Strategy::AfterBackoff, Cause::UnschedulableTimeout, now);
+            flushed = true;
+        }
+        if flushed {
+            self.in_flight.record(Seen::Flushed);
+        }
+    }
+
+    /// When a pod that waits for events since this moment is tried anyway.
+    pub(super) fn flush_at(&self, since: Duration) -> Duration {
+        let over = since.saturating_add(self.settings.max_unschedulable).as_secs();
+        Duration::from_secs(
+            (over / FLUSH_EVERY_SECONDS).saturating_add(1).saturating_mul(FLUSH_EVERY_SECONDS),
+        )
+    }
+}
+
+/// What concerns a pod alone is seen in place: if it stays where it is, it did not come.
+fn concerns_one(cause: Cause) -> bool {
+    matches!(cause, Cause::ForceActivate | Cause::Event(Event { resource: Resource::UnscheduledPod, .. }))
+}

@@ -1,0 +1,117 @@
+//! What the queue asks a profile: who comes first, who is held back, and which events help whom.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use supercargo_model::{Name, Pod};
+
+use crate::{
+    event::{Action, Change, Event, EventInterest, EventSet, Resource},
+    points::{PreEnqueue, QueueSort},
+    preemption::Rejection,
+    registry::Plugin,
+};
+
+/// The events that can help pods which a plugin refused.
+#[derive(Clone, Default)]
+pub struct Interests {
+    all: Vec<EventInterest>,
+    events: EventSet,
+}
+
+impl Interests {
+    fn new(mut all: Vec<EventInterest>) -> Self {
+        let asks = |action| all.iter().any(|interest| interest.covers(Resource::Node, action));
+        // kube-scheduler takes it that who waits for a new node also waits for one to lose a taint.
+        if asks(Action::Add) && !asks(Action::UpdateNodeTaint) {
+            all.push(EventInterest::new(Resource::Node, [Action::UpdateNodeTaint]));
+        }
+        let covered = |event: &Event| all.iter().any(|i| i.covers(event.resource, event.action));
+        let events = Event::all().filter(covered).collect();
+        Self { all, events }
+    }
+
+    /// For a plugin that does not say: whatever kube-scheduler counts as any event.
+    fn any() -> Self {
+        let resources = [
+            Resource::Pod,
+            Resource::Node,
+            Resource::PersistentVolume,
+            Resource::PersistentVolumeClaim,
+            Resource::CsiNode,
+            Resource::CsiDriver,
+            Resource::CsiStorageCapacity,
+            Resource::StorageClass,
+            Resource::ResourceClaim,
+            Resource::DeviceClass,
+        ];
+        let every = |resource| EventInterest::new(resource, [Action::Add, Action::Update, Action::Delete]);
+        Self::new(resources.map(every).into())
+    }
+
+    fn of(plugin: &Plugin) -> Self {
+        plugin.requeue.as_ref().map_or_else(Self::any, |requeue| Self::new(requeue.events()))
+    }
+
+    /// The kinds of events.
+    pub fn events(&self) -> EventSet {
+        self.events
+    }
+
+    /// Whether a change can make a pod schedulable.
+    pub fn helps(&self, event: Event, pod: &Pod, change: &Change<'_>) -> bool {
+        self.events.contains(event)
+            && self.all.iter().any(|interest| interest.helps(event.resource, event.action, pod, change))
+    }
+}
+
+/// What a profile has to say about waiting pods.
+pub struct QueueRules {
+    scheduler_name: Name,
+    sort: Arc<dyn QueueSort>,
+    pre_enqueue: Vec<(Name, Arc<dyn PreEnqueue>)>,
+    interests: BTreeMap<Name, Interests>,
+    any: Interests,
+}
+
+impl QueueRules {
+    pub(crate) fn new(
+        scheduler_name: Name,
+        sort: Arc<dyn QueueSort>,
+        pre_enqueue: Vec<(Name, Arc<dyn PreEnqueue>)>,
+        plugins: &BTreeMap<Name, Plugin>,
+    ) -> Self {
+        let can_refuse = plugins.iter().filter(|(_, plugin)| plugin.can_refuse());
+        let interests = can_refuse.map(|(name, plugin)| (name.clone(), Interests::of(plugin))).collect();
+        Self { scheduler_name, sort, pre_enqueue, interests, any: Interests::any() }
+    }
+
+    /// The scheduler name that pods ask for the profile by.
+    pub fn scheduler_name(&self) -> &Name {
+        &self.scheduler_name
+    }
+
+    /// Orders the queue.
+    pub fn sort(&self) -> &Arc<dyn QueueSort> {
+        &self.sort
+    }
+
+    /// Whether a pod may enter the queue. Who held it back before is asked first.
+    pub fn pre_enqueue(&self, pod: &Pod, held_by: Option<&Name>) -> Result<(), Rejection> {
+        let held_it = |(name, _): &&(Name, _)| Some(name) == held_by;
+        let first = self.pre_enqueue.iter().filter(held_it);
+        let others = self.pre_enqueue.iter().filter(|plugin| !held_it(plugin));
+        first.chain(others).try_for_each(|(name, plugin)| {
+            plugin.pre_enqueue(pod).map_err(|status| Rejection { plugin: name.clone(), status })
+        })
+    }
+
+    /// The events that help pods which a plugin refused; any, if the profile does not know the plugin.
+    pub fn interests(&self, plugin: &str) -> &Interests {
+        self.interests.get(plugin).unwrap_or(&self.any)
+    }
+
+    /// The events that any of the profile's plugins asks for.
+    pub fn events(&self) -> EventSet {
+        (self.interests.values()).fold(EventSet::default(), |all, interests| all.union(interests.events))
+    }
+}
