@@ -1,0 +1,5 @@
+//! The scheduler against an API server: what it reads, what it writes, and how it holds its lease.
+//!
+//! Everything that happens outside the process goes through one door, [`world::World`].
+
+pub mod world;
