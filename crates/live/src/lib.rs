@@ -2,4 +2,9 @@
 //!
 //! Everything that happens outside the process goes through one door, [`world::World`].
 
+pub mod feed;
+pub mod lease;
+pub mod requests;
+#[cfg(test)]
+mod testing;
 pub mod world;

@@ -22,6 +22,9 @@ pub const MAX_LINE_BYTES: usize = 16 << 20;
 /// The longest reply that is read: a page of 500 large pods fits.
 pub const MAX_REPLY_BYTES: usize = 256 << 20;
 
+/// How much is told of a body that is not what it should be.
+const MAX_TOLD_BYTES: usize = 200;
+
 /// A world that is shared by all parts of a scheduler.
 pub type SharedWorld = Arc<dyn World>;
 
@@ -162,6 +165,18 @@ impl Reply {
     /// Whether what was asked for has been done.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
+    }
+
+    /// What the server says in the body of a refusal.
+    pub fn message(&self) -> String {
+        #[derive(serde::Deserialize)]
+        struct Status {
+            message: String,
+        }
+        match serde_json::from_slice::<Status>(&self.body) {
+            Ok(status) => status.message,
+            Err(_) => String::from_utf8_lossy(&self.body[..self.body.len().min(MAX_TOLD_BYTES)]).into_owned(),
+        }
     }
 }
 
