@@ -4,6 +4,7 @@
 
 pub mod feed;
 pub mod lease;
+pub mod real;
 pub mod requests;
 #[cfg(test)]
 mod testing;
