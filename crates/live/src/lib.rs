@@ -2,10 +2,12 @@
 //!
 //! Everything that happens outside the process goes through one door, [`world::World`].
 
+pub mod events;
 pub mod feed;
 pub mod lease;
 pub mod real;
 pub mod requests;
+pub mod status;
 #[cfg(test)]
 mod testing;
 pub mod world;
