@@ -212,11 +212,15 @@ impl Shared {
         }
     }
 
-    /// Tries to renew until it succeeds; false if it is to leave before.
+    /// Tries to renew until it succeeds; false if it is to leave before, or if the lease is not ours any more. Even one that
+    /// has become free since is not taken up again: somebody else may have led, and whatever we planned was before that.
     async fn renew(&self) -> bool {
         loop {
             if self.attempt().await {
                 return true;
+            }
+            if !self.is_ours() {
+                return false;
             }
             if self.pause(self.terms.retry_period).await {
                 return false;
@@ -241,6 +245,9 @@ impl Shared {
             Some(Found::Lease(object)) => self.observe(object),
             Some(Found::Nothing) => return self.create(asked_at).await,
             None => return false,
+        }
+        if self.is_leading() && !self.is_ours() {
+            return false;
         }
         let now = self.world.uptime();
         let held_by_another = !self.observed().record.holder.is_empty() && !self.is_ours();
@@ -355,6 +362,10 @@ impl Shared {
             observed.record = record;
             observed.since = self.world.uptime();
         }
+    }
+
+    fn is_leading(&self) -> bool {
+        *self.standing.borrow() == Standing::Leading
     }
 
     fn is_ours(&self) -> bool {
