@@ -26,6 +26,8 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(150);
 const GRACE: Duration = Duration::from_secs(30);
 /// A server that knows no streaming lists never says that one has ended.
 const LONGEST_SILENCE_IN_LIST: Duration = Duration::from_secs(30);
+/// A page of a list is large, and so is its patience.
+const LONGEST_PAGE: Duration = Duration::from_secs(120);
 /// A watch that ends sooner than this without a line is trouble, not a clean end.
 const SHORTEST_CLEAN_WATCH: Duration = Duration::from_secs(1);
 /// How often a resource that the server lacks is asked for again.
@@ -57,8 +59,8 @@ pub(super) struct Follower {
     complaints: Complaints,
     /// Whether the server gives streaming lists, as far as is known.
     streams_lists: bool,
-    /// Whether lists are asked for in pages. A list that grows old before its last page is asked for as a whole.
-    pages: bool,
+    /// How many lists in a row grew old before their last page.
+    expired_lists: u32,
     sends_bookmarks: bool,
     /// The connection broke: the server may have restarted, with an older state even.
     unsure: bool,
@@ -77,7 +79,7 @@ impl Follower {
             backoff: Backoff::new(),
             complaints: Complaints::new(resource.kind),
             streams_lists: true,
-            pages: true,
+            expired_lists: 0,
             sends_bookmarks: false,
             unsure: false,
             synced: false,
@@ -149,11 +151,13 @@ impl Follower {
     async fn page_list(&mut self) -> Result<Step, Unheard> {
         self.known.begin_list();
         let mut continue_from = None;
+        // A server that cannot keep a list for as long as its pages take is now and then asked for all at once.
+        let pages = self.expired_lists % 3 != 2;
         loop {
-            let request = paths::page(self.resource, continue_from.as_deref(), self.pages);
+            let request = paths::page(self.resource, continue_from.as_deref(), pages).within(LONGEST_PAGE);
             let reply = match self.world.send(request).await {
                 Ok(reply) if reply.status == 410 && continue_from.is_some() => {
-                    self.pages = false;
+                    self.expired_lists += 1;
                     return self.trouble(Step::List, "the list grew old in the middle").await;
                 }
                 Ok(reply) if !reply.is_success() => return self.list_refused(Refused::Reply(reply)).await,
@@ -180,6 +184,7 @@ impl Follower {
             self.tell(Fact::Gone { kind: self.kind(), key, uid }).await?;
         }
         self.unsure = false;
+        self.expired_lists = 0;
         self.told_absent = false;
         self.tell_synced().await
     }
