@@ -81,6 +81,11 @@ impl Kind {
         let known = KINDS.iter().find(|(_, _, kind, _)| *kind == self);
         known.expect("every kind is listed").1
     }
+
+    /// Whether objects of the kind live in a namespace.
+    pub fn is_namespaced(self) -> bool {
+        KINDS.iter().any(|(_, _, kind, namespaced)| *kind == self && *namespaced)
+    }
 }
 
 impl Object {
@@ -99,6 +104,56 @@ impl Object {
             Self::CsiStorageCapacity(_) => Kind::CsiStorageCapacity,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
             Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
+        }
+    }
+
+    /// Its name among the objects of its kind.
+    pub fn key(&self) -> Key {
+        let unspaced = |name: &Name| Key::new("", name.clone());
+        match self {
+            Self::Node(node) => unspaced(&node.name),
+            Self::Pod(pod) => pod.key(),
+            Self::Namespace(namespace) => unspaced(&namespace.name),
+            Self::Workload(_, workload) => workload.key(),
+            Self::PersistentVolume(volume) => unspaced(&volume.name),
+            Self::PersistentVolumeClaim(claim) => claim.key(),
+            Self::StorageClass(class) => unspaced(&class.name),
+            Self::CsiNode(node) => unspaced(&node.name),
+            Self::CsiDriver(driver) => unspaced(&driver.name),
+            Self::CsiStorageCapacity(capacity) => Key::new(capacity.namespace.clone(), capacity.name.clone()),
+            Self::VolumeAttachment(attachment) => unspaced(&attachment.name),
+            Self::PodDisruptionBudget(budget) => Key::new(budget.namespace.clone(), budget.name.clone()),
+        }
+    }
+
+    /// Reads an object of a known kind, as an API server sends it, from any of serde's formats: the quick way, whose
+    /// errors do not know the field. What this refuses, [`Object::from_text`] may still read, and else explains.
+    pub fn deserialize<'de, D: serde::Deserializer<'de>>(kind: Kind, from: D) -> Result<Self, D::Error> {
+        use serde::Deserialize;
+        Ok(match kind {
+            Kind::Node => Self::Node(Deserialize::deserialize(from)?),
+            Kind::Pod => Self::Pod(Deserialize::deserialize(from)?),
+            Kind::Namespace => Self::Namespace(Deserialize::deserialize(from)?),
+            Kind::Workload(kind @ (WorkloadKind::Service | WorkloadKind::ReplicationController)) => {
+                Self::Workload(kind, SelectsByMap::deserialize(from)?.into())
+            }
+            Kind::Workload(kind) => Self::Workload(kind, SelectsBySelector::deserialize(from)?.into()),
+            Kind::PersistentVolume => Self::PersistentVolume(Deserialize::deserialize(from)?),
+            Kind::PersistentVolumeClaim => Self::PersistentVolumeClaim(Deserialize::deserialize(from)?),
+            Kind::StorageClass => Self::StorageClass(Deserialize::deserialize(from)?),
+            Kind::CsiNode => Self::CsiNode(Deserialize::deserialize(from)?),
+            Kind::CsiDriver => Self::CsiDriver(Deserialize::deserialize(from)?),
+            Kind::CsiStorageCapacity => Self::CsiStorageCapacity(Deserialize::deserialize(from)?),
+            Kind::VolumeAttachment => Self::VolumeAttachment(Deserialize::deserialize(from)?),
+            Kind::PodDisruptionBudget => Self::PodDisruptionBudget(Deserialize::deserialize(from)?),
+        })
+    }
+
+    /// Reads an object of a known kind from a text that holds it alone; problems name their fields.
+    pub fn from_text(kind: Kind, source: &Source) -> Result<Self, Problems> {
+        match &*manifest::read(source)? {
+            [value] => decode(source, kind, value, ""),
+            _ => Err(Problem::error(format!("expected one {}", kind.name())).into()),
         }
     }
 }

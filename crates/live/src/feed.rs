@@ -1,0 +1,83 @@
+//! What the API server knows, as a stream of facts: for every resource that plugins read, a list and a watch that survive
+//! cuts, expiry, restarts and objects that make no sense.
+//!
+//! Facts about one resource come in the server's order. Nothing is lost and nothing doubled across a cut: what is read
+//! anew is compared with what was told before, and only the difference is told.
+
+mod backoff;
+mod complaints;
+mod follow;
+mod known;
+mod paths;
+mod resource;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use supercargo_model::{
+    Key, Name,
+    object::{Kind, Object},
+};
+use tokio::sync::mpsc;
+
+pub use resource::{RESOURCES, Resource};
+
+use crate::world::SharedWorld;
+
+/// Facts that wait to be taken. A reader that is slower than the server holds the server back, not the memory.
+const MAX_WAITING_FACTS: usize = 8192;
+
+/// Something that has become known about the cluster.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "nearly all facts are of the largest variant")]
+pub enum Fact {
+    /// An object is there, or has changed.
+    Put {
+        /// The object.
+        object: Object,
+        /// Its identity.
+        uid: Name,
+        /// Its resourceVersion, for writing it back.
+        version: Name,
+    },
+    /// An object is there no more.
+    Gone {
+        /// Its kind.
+        kind: Kind,
+        /// Its name.
+        key: Key,
+        /// The identity that is gone.
+        uid: Name,
+    },
+    /// A node or a pod cannot be read. A node's older version has been told [`Gone`](Self::Gone) before this. A pod's has
+    /// not, because a pod that runs goes on holding its room whatever its status says; a pod that waits is not to be
+    /// scheduled by what it was before. `Gone` follows when it is deleted.
+    Unreadable {
+        /// Its kind.
+        kind: Kind,
+        /// Its name.
+        key: Key,
+        /// Its identity.
+        uid: Name,
+        /// Which field is wrong, and how.
+        reason: String,
+    },
+    /// All objects of a kind have been told for the first time, or the server has none to tell.
+    Synced(Kind),
+}
+
+/// Follows every one of [`RESOURCES`]. It ends when the facts are no longer taken.
+pub fn open(world: &SharedWorld) -> mpsc::Receiver<Fact> {
+    open_some(world, RESOURCES)
+}
+
+/// Follows some resources.
+pub fn open_some(world: &SharedWorld, resources: &'static [Resource]) -> mpsc::Receiver<Fact> {
+    let (sender, receiver) = mpsc::channel(MAX_WAITING_FACTS);
+    for resource in resources {
+        let follower = follow::Follower::new(world.clone(), resource, sender.clone());
+        world.spawn(Box::pin(follower.run()));
+    }
+    receiver
+}

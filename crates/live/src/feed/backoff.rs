@@ -1,0 +1,40 @@
+//! How long to wait before the next try: client-go's figures for lists and watches.
+
+use std::time::Duration;
+
+use crate::world::{World, jittered};
+
+const FIRST: Duration = Duration::from_millis(800);
+const LONGEST: Duration = Duration::from_secs(30);
+/// After this time without trouble the next trouble is the first again.
+const FORGIVEN_AFTER: Duration = Duration::from_secs(120);
+
+pub(super) struct Backoff {
+    next: Duration,
+    last_trouble: Option<Duration>,
+}
+
+impl Backoff {
+    pub(super) fn new() -> Self {
+        Self { next: FIRST, last_trouble: None }
+    }
+
+    /// Whether there has been no trouble for a while; from now on there has.
+    pub(super) fn is_first(&mut self, world: &dyn World) -> bool {
+        let now = world.uptime();
+        let last = self.last_trouble.replace(now);
+        last.is_none_or(|then| now.saturating_sub(then) > LONGEST)
+    }
+
+    /// The wait for this time, up to twice as long at random.
+    pub(super) fn next(&mut self, world: &dyn World) -> Duration {
+        let now = world.uptime();
+        if self.last_trouble.is_some_and(|then| now.saturating_sub(then) > FORGIVEN_AFTER) {
+            self.next = FIRST;
+        }
+        let span = self.next;
+        self.next = (span * 2).min(LONGEST);
+        self.last_trouble = Some(now);
+        jittered(world, span, 1.0)
+    }
+}

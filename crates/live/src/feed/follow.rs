@@ -1,0 +1,375 @@
+//! One resource: its list, its watch, and what to do when either ends.
+
+mod objects;
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use supercargo_model::{Key, object::Kind};
+use tokio::sync::mpsc;
+
+use super::{
+    Fact, Resource,
+    backoff::Backoff,
+    complaints::Complaints,
+    known::Known,
+    paths,
+    wire::{self, Head},
+};
+use crate::world::{Lines, Refused, Reply, SharedWorld, Unanswered, within};
+
+/// A watch lives for a random time between this and twice this, so that a server's clients do not all come back at once.
+const SHORTEST_WATCH: Duration = Duration::from_secs(300);
+/// Servers that send bookmarks send one a minute. Twice and a half that time without a line: nobody is there any more.
+const LONGEST_SILENCE: Duration = Duration::from_secs(150);
+/// How long a watch without bookmarks may outlive its time.
+const GRACE: Duration = Duration::from_secs(30);
+/// A server that knows no streaming lists never says that one has ended.
+const LONGEST_SILENCE_IN_LIST: Duration = Duration::from_secs(30);
+/// A page of a list is large, and so is its patience.
+const LONGEST_PAGE: Duration = Duration::from_secs(120);
+/// A watch that ends sooner than this without a line is trouble, not a clean end.
+const SHORTEST_CLEAN_WATCH: Duration = Duration::from_secs(1);
+/// How often a resource that the server lacks is asked for again.
+const ABSENT_PAUSE: Duration = Duration::from_secs(60);
+
+/// What comes next for a resource.
+enum Step {
+    /// Read everything anew.
+    List,
+    /// Ask for the changes since the last version that is known.
+    Resume,
+    /// Read the changes.
+    Follow(Lines),
+    /// Nobody takes the facts any more.
+    End,
+}
+
+/// Nobody takes the facts any more.
+struct Unheard;
+
+pub(super) struct Follower {
+    world: SharedWorld,
+    resource: &'static Resource,
+    facts: mpsc::Sender<Fact>,
+    known: Known,
+    /// The last version that is known.
+    version: String,
+    backoff: Backoff,
+    complaints: Complaints,
+    /// Whether the server gives streaming lists, as far as is known.
+    streams_lists: bool,
+    /// How many lists in a row grew old before their last page.
+    expired_lists: u32,
+    sends_bookmarks: bool,
+    /// The connection broke: the server may have restarted, with an older state even.
+    unsure: bool,
+    synced: bool,
+    told_absent: bool,
+}
+
+impl Follower {
+    pub(super) fn new(world: SharedWorld, resource: &'static Resource, facts: mpsc::Sender<Fact>) -> Self {
+        Self {
+            world,
+            resource,
+            facts,
+            known: Known::default(),
+            version: String::new(),
+            backoff: Backoff::new(),
+            complaints: Complaints::new(resource.kind),
+            streams_lists: true,
+            expired_lists: 0,
+            sends_bookmarks: false,
+            unsure: false,
+            synced: false,
+            told_absent: false,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut step = Step::List;
+        loop {
+            let next = match step {
+                Step::List if self.streams_lists => self.stream_list().await,
+                Step::List => self.page_list().await,
+                Step::Resume => self.resume().await,
+                Step::Follow(lines) => self.follow(lines).await,
+                Step::End => return,
+            };
+            step = next.unwrap_or(Step::End);
+            if self.facts.is_closed() {
+                return;
+            }
+        }
+    }
+
+    async fn stream_list(&mut self) -> Result<Step, Unheard> {
+        let request = paths::streaming_list(self.resource, self.lifetime());
+        let mut lines = match self.world.watch(request).await {
+            Ok(lines) => lines,
+            Err(Refused::Reply(reply)) if matches!(reply.status, 400 | 405 | 406 | 422 | 501) => {
+                tracing::debug!(kind = self.kind().name(), "the server gives no streaming lists");
+                self.streams_lists = false;
+                return Ok(Step::List);
+            }
+            Err(refused) => return self.list_refused(refused).await,
+        };
+        self.known.begin_list();
+        loop {
+            let line = match within(&*self.world, LONGEST_SILENCE_IN_LIST, lines.next()).await {
+                Some(Some(Ok(line))) => line,
+                Some(Some(Err(cut))) => {
+                    return self.trouble(Step::List, &format!("list cut: {cut}")).await;
+                }
+                Some(None) => return self.trouble(Step::List, "list ended early").await,
+                None => {
+                    self.streams_lists = false;
+                    return Ok(Step::List);
+                }
+            };
+            match self.line(&line, Phase::List).await? {
+                Heard::Change => {}
+                Heard::EndOfList => {
+                    self.end_list().await?;
+                    return Ok(Step::Follow(lines));
+                }
+                Heard::Error(status) if matches!(status.code, 400 | 422) => {
+                    self.streams_lists = false;
+                    return Ok(Step::List);
+                }
+                Heard::Error(status) => {
+                    return self.trouble(Step::List, &format!("list ended: {}", status.message)).await;
+                }
+                Heard::Nonsense => {
+                    return self.trouble(Step::List, "a line that is no JSON").await;
+                }
+            }
+        }
+    }
+
+    async fn page_list(&mut self) -> Result<Step, Unheard> {
+        self.known.begin_list();
+        let mut continue_from = None;
+        // A server that cannot keep a list for as long as its pages take is now and then asked for all at once.
+        let pages = self.expired_lists % 3 != 2;
+        loop {
+            let request = paths::page(self.resource, continue_from.as_deref(), pages).within(LONGEST_PAGE);
+            let reply = match self.world.send(request).await {
+                Ok(reply) if reply.status == 410 && continue_from.is_some() => {
+                    self.expired_lists += 1;
+                    return self.trouble(Step::List, "the list grew old in the middle").await;
+                }
+                Ok(reply) if !reply.is_success() => return self.list_refused(Refused::Reply(reply)).await,
+                Ok(reply) => reply,
+                Err(unanswered) => return self.list_refused(Refused::Unanswered(unanswered)).await,
+            };
+            let Ok(page) = serde_json::from_slice::<wire::Page<'_>>(&reply.body) else {
+                return self.trouble(Step::List, "a list that is no JSON").await;
+            };
+            for item in page.items.iter().flatten() {
+                self.item(item.get()).await?;
+            }
+            if page.metadata.continue_from.is_empty() {
+                self.version = page.metadata.resource_version;
+                self.end_list().await?;
+                return Ok(Step::Resume);
+            }
+            continue_from = Some(page.metadata.continue_from);
+        }
+    }
+
+    async fn end_list(&mut self) -> Result<(), Unheard> {
+        for (key, uid) in self.known.end_list() {
+            self.tell(Fact::Gone { kind: self.kind(), key, uid }).await?;
+        }
+        self.unsure = false;
+        self.expired_lists = 0;
+        self.told_absent = false;
+        self.tell_synced().await
+    }
+
+    async fn tell_synced(&mut self) -> Result<(), Unheard> {
+        if std::mem::replace(&mut self.synced, true) {
+            return Ok(());
+        }
+        self.tell(Fact::Synced(self.kind())).await
+    }
+
+    /// A resource that the server lacks, or keeps from us, costs only those who need it.
+    async fn list_refused(&mut self, refused: Refused) -> Result<Step, Unheard> {
+        let Refused::Reply(reply @ Reply { status: 403 | 404, .. }) = &refused else {
+            return self.refused(Step::List, refused).await;
+        };
+        if !std::mem::replace(&mut self.told_absent, true) {
+            let said = reply.message();
+            tracing::warn!(kind = self.kind().name(), status = reply.status, "cannot be listed: {said}");
+        }
+        if self.resource.required {
+            return self.refused(Step::List, refused).await;
+        }
+        if reply.status == 404 {
+            self.known.begin_list();
+            for (key, uid) in self.known.end_list() {
+                self.tell(Fact::Gone { kind: self.kind(), key, uid }).await?;
+            }
+        }
+        self.tell_synced().await?;
+        self.world.sleep(crate::world::jittered(&*self.world, ABSENT_PAUSE, 1.0)).await;
+        Ok(Step::List)
+    }
+
+    async fn resume(&mut self) -> Result<Step, Unheard> {
+        if self.unsure && self.went_back().await {
+            return Ok(Step::List);
+        }
+        let request = paths::watch(self.resource, &self.version, self.lifetime());
+        match self.world.watch(request).await {
+            Ok(lines) => Ok(Step::Follow(lines)),
+            Err(Refused::Reply(reply)) if reply.status == 410 => self.expired().await,
+            Err(refused @ Refused::Reply(Reply { status: 429 | 500.., .. })) => {
+                self.refused(Step::Resume, refused).await
+            }
+            Err(refused @ Refused::Unanswered(_)) => {
+                self.unsure = true;
+                self.refused(Step::Resume, refused).await
+            }
+            Err(refused) => self.refused(Step::List, refused).await,
+        }
+    }
+
+    /// Whether the server's state is older than what we have seen: then a watch from our version would be silent until the
+    /// server has caught up, and everything in between would be lost.
+    async fn went_back(&mut self) -> bool {
+        let Ok(reply) = self.world.send(paths::present_version(self.resource)).await else { return false };
+        let Ok(page) = serde_json::from_slice::<wire::Page<'_>>(&reply.body) else { return false };
+        let there: Option<u64> = page.metadata.resource_version.parse().ok();
+        let here: Option<u64> = self.version.parse().ok();
+        let went_back = reply.is_success() && there.zip(here).is_some_and(|(there, here)| there < here);
+        self.unsure = !reply.is_success();
+        went_back
+    }
+
+    async fn follow(&mut self, mut lines: Lines) -> Result<Step, Unheard> {
+        let opened = self.world.uptime();
+        let mut quiet = true;
+        loop {
+            let patience = if self.sends_bookmarks { LONGEST_SILENCE } else { 2 * SHORTEST_WATCH + GRACE };
+            let line = match within(&*self.world, patience, lines.next()).await {
+                Some(Some(Ok(line))) => line,
+                Some(Some(Err(cut))) => {
+                    self.unsure = true;
+                    return self.trouble(Step::Resume, &format!("watch cut: {cut}")).await;
+                }
+                Some(None) if quiet && self.world.uptime() - opened < SHORTEST_CLEAN_WATCH => {
+                    return self.trouble(Step::Resume, "watch ended at once").await;
+                }
+                Some(None) => return Ok(Step::Resume),
+                None => {
+                    self.unsure = true;
+                    self.complaints.say(&*self.world, "watch gone silent; opening it anew");
+                    return Ok(Step::Resume);
+                }
+            };
+            quiet = false;
+            match self.line(&line, Phase::Watch).await? {
+                Heard::Change | Heard::EndOfList => {}
+                Heard::Error(status) if status.code == 410 => return self.expired().await,
+                Heard::Error(status) => {
+                    let next = if matches!(status.code, 429 | 500..) { Step::Resume } else { Step::List };
+                    return self.trouble(next, &format!("watch ended: {}", status.message)).await;
+                }
+                Heard::Nonsense => {
+                    return self.trouble(Step::List, "a line that is no JSON").await;
+                }
+            }
+        }
+    }
+
+    async fn line(&mut self, line: &[u8], phase: Phase) -> Result<Heard, Unheard> {
+        let Ok(head) = Head::of_line(line, self.kind()) else { return Ok(Heard::Nonsense) };
+        match &*head.change {
+            "ADDED" | "MODIFIED" => {
+                let kind = self.kind();
+                self.object(&head, || wire::object_of_line(line, kind)).await?;
+            }
+            "DELETED" => {
+                if let Some(uid) = self.known.forget(&head.namespace, &head.name) {
+                    let key = Key::new(&*head.namespace, &*head.name);
+                    self.tell(Fact::Gone { kind: self.kind(), key, uid }).await?;
+                }
+            }
+            "BOOKMARK" => self.sends_bookmarks = true,
+            "ERROR" => return Ok(Heard::Error(wire::status_of_line(line))),
+            _ => return Ok(Heard::Nonsense),
+        }
+        // The objects of a list come in any order of versions.
+        if (phase == Phase::Watch || head.ends_list) && !head.version.is_empty() {
+            self.version.clear();
+            self.version.push_str(&head.version);
+        }
+        Ok(if head.ends_list && phase == Phase::List { Heard::EndOfList } else { Heard::Change })
+    }
+
+    async fn refused(&mut self, next: Step, refused: Refused) -> Result<Step, Unheard> {
+        let wait = match &refused {
+            Refused::Reply(reply) => reply.retry_after,
+            Refused::Unanswered(_) => None,
+        };
+        let next = match refused {
+            Refused::Reply(reply) => {
+                let said = reply.message();
+                self.trouble(next, &format!("the server answered {}: {said}", reply.status)).await
+            }
+            Refused::Unanswered(Unanswered::NotSent(why) | Unanswered::OutcomeUnknown(why)) => {
+                self.trouble(next, &why).await
+            }
+        };
+        if let Some(wait) = wait {
+            self.world.sleep(wait).await;
+        }
+        next
+    }
+
+    /// The server has forgotten our version. That is nobody's fault, unless it happens again at once.
+    async fn expired(&mut self) -> Result<Step, Unheard> {
+        if self.backoff.is_first(&*self.world) {
+            tracing::debug!(kind = self.kind().name(), "the server has forgotten our version");
+            return Ok(Step::List);
+        }
+        self.trouble(Step::List, "the server forgets versions too soon").await
+    }
+
+    async fn trouble(&mut self, next: Step, what: &str) -> Result<Step, Unheard> {
+        self.complaints.say(&*self.world, what);
+        let wait = self.backoff.next(&*self.world);
+        self.world.sleep(wait).await;
+        Ok(next)
+    }
+
+    async fn tell(&mut self, fact: Fact) -> Result<(), Unheard> {
+        self.facts.send(fact).await.map_err(|_| Unheard)
+    }
+
+    fn lifetime(&self) -> Duration {
+        crate::world::jittered(&*self.world, SHORTEST_WATCH, 1.0)
+    }
+
+    fn kind(&self) -> Kind {
+        self.resource.kind
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    List,
+    Watch,
+}
+
+/// What a line was.
+enum Heard {
+    Change,
+    EndOfList,
+    Error(wire::Status),
+    Nonsense,
+}

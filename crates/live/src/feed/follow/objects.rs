@@ -1,0 +1,89 @@
+//! An object that the server has sent: whether it is news, and what is told of it.
+
+use std::sync::Arc;
+
+use supercargo_model::{
+    Key, Name,
+    object::{Kind, Object},
+};
+
+use super::{
+    super::{
+        Fact,
+        known::Standing,
+        wire::{self, Head},
+    },
+    Follower, Unheard,
+};
+
+impl Follower {
+    /// An object of a list.
+    pub(super) async fn item(&mut self, text: &str) -> Result<(), Unheard> {
+        let kind = self.kind();
+        match Head::of_object(text.as_bytes(), kind) {
+            Ok(head) => self.object(&head, || wire::object(text, kind)).await,
+            Err(error) => {
+                self.complaints.say(&*self.world, &format!("an object without a readable name: {error}"));
+                Ok(())
+            }
+        }
+    }
+
+    /// An object, as its head and then all of it.
+    pub(super) async fn object(
+        &mut self,
+        head: &Head<'_>,
+        read: impl FnOnce() -> Result<Object, String>,
+    ) -> Result<(), Unheard> {
+        match self.known.standing(&head.namespace, &head.name, &head.uid, &head.version) {
+            Standing::Same => return Ok(()),
+            Standing::Changed => {}
+            Standing::Recreated(uid) => {
+                self.known.forget(&head.namespace, &head.name);
+                let key = Key::new(&*head.namespace, &*head.name);
+                self.tell(Fact::Gone { kind: self.kind(), key, uid }).await?;
+            }
+        }
+        match read() {
+            Ok(object) => {
+                let uid = identity(&object, &head.uid);
+                self.known.keep(&name_of(&object, head), uid.clone(), &head.version);
+                self.tell(Fact::Put { object, uid, version: Arc::from(&*head.version) }).await
+            }
+            Err(reason) => self.unreadable(head, reason).await,
+        }
+    }
+
+    async fn unreadable(&mut self, head: &Head<'_>, reason: String) -> Result<(), Unheard> {
+        let kind = self.kind();
+        let key = Key::new(&*head.namespace, &*head.name);
+        self.complaints.say(&*self.world, &format!("{key} cannot be read: {reason}"));
+        if kind == Kind::Pod {
+            self.known.keep(&key, Arc::from(&*head.uid), &head.version);
+        } else if let Some(uid) = self.known.forget(&head.namespace, &head.name) {
+            self.tell(Fact::Gone { kind, key: key.clone(), uid }).await?;
+        }
+        if matches!(kind, Kind::Pod | Kind::Node) {
+            let uid = Arc::from(&*head.uid);
+            self.tell(Fact::Unreadable { kind, key, uid, reason }).await?;
+        }
+        Ok(())
+    }
+}
+
+/// An object's name, shared with the object; but as its head says it, by which it will be looked for.
+fn name_of(object: &Object, head: &Head<'_>) -> Key {
+    let key = object.key();
+    let same = *key.namespace == *head.namespace && *key.name == *head.name;
+    if same { key } else { Key::new(&*head.namespace, &*head.name) }
+}
+
+/// An object's identity, shared with the object where it keeps its own.
+fn identity(object: &Object, uid: &str) -> Name {
+    match object {
+        Object::Pod(pod) if &*pod.uid == uid => pod.uid.clone(),
+        Object::Node(node) if &*node.uid == uid => node.uid.clone(),
+        Object::PersistentVolumeClaim(claim) if &*claim.uid == uid => claim.uid.clone(),
+        _ => Arc::from(uid),
+    }
+}

@@ -1,0 +1,46 @@
+//! The resources that are followed, and where they are.
+
+use supercargo_model::{object::Kind, workload::WorkloadKind};
+
+/// A resource of the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// The kind of its objects.
+    pub kind: Kind,
+    /// Its path, for all namespaces.
+    pub path: &'static str,
+    /// Which of its objects are read, as a field selector ready for a query; empty for all.
+    pub field_selector: &'static str,
+    /// Without it nothing can be scheduled. The others may be missing or forbidden.
+    pub required: bool,
+}
+
+const fn resource(kind: Kind, path: &'static str) -> Resource {
+    Resource { kind, path, field_selector: "", required: false }
+}
+
+const fn required(kind: Kind, path: &'static str) -> Resource {
+    Resource { required: true, ..resource(kind, path) }
+}
+
+/// `status.phase!=Succeeded,status.phase!=Failed`: pods that have ended hold nothing.
+const NOT_ENDED: &str = "status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
+
+/// Every resource that a plugin reads. Nodes come first: pods are put on them.
+pub const RESOURCES: &[Resource] = &[
+    required(Kind::Node, "/api/v1/nodes"),
+    Resource { field_selector: NOT_ENDED, ..required(Kind::Pod, "/api/v1/pods") },
+    required(Kind::Namespace, "/api/v1/namespaces"),
+    resource(Kind::Workload(WorkloadKind::Service), "/api/v1/services"),
+    resource(Kind::Workload(WorkloadKind::ReplicationController), "/api/v1/replicationcontrollers"),
+    resource(Kind::Workload(WorkloadKind::ReplicaSet), "/apis/apps/v1/replicasets"),
+    resource(Kind::Workload(WorkloadKind::StatefulSet), "/apis/apps/v1/statefulsets"),
+    resource(Kind::PersistentVolume, "/api/v1/persistentvolumes"),
+    resource(Kind::PersistentVolumeClaim, "/api/v1/persistentvolumeclaims"),
+    resource(Kind::StorageClass, "/apis/storage.k8s.io/v1/storageclasses"),
+    resource(Kind::CsiNode, "/apis/storage.k8s.io/v1/csinodes"),
+    resource(Kind::CsiDriver, "/apis/storage.k8s.io/v1/csidrivers"),
+    resource(Kind::CsiStorageCapacity, "/apis/storage.k8s.io/v1/csistoragecapacities"),
+    resource(Kind::VolumeAttachment, "/apis/storage.k8s.io/v1/volumeattachments"),
+    resource(Kind::PodDisruptionBudget, "/apis/policy/v1/poddisruptionbudgets"),
+];

@@ -1,0 +1,411 @@
+//! The feed against a small server that is cut, expires, restarts and lies.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::{Fact, RESOURCES, Resource, open_some};
+use crate::{
+    testing::{Answer, FakeWorld, Then},
+    world::{Request, SharedWorld, Unanswered},
+};
+
+const NODES: &[Resource] = &[RESOURCES[0]];
+const PODS: &[Resource] = &[RESOURCES[1]];
+const SERVICES: &[Resource] = &[RESOURCES[3]];
+
+/// A server with one resource: its objects, and every change since the start.
+#[derive(Default)]
+struct Server {
+    version: u64,
+    objects: BTreeMap<String, Value>,
+    log: Vec<(u64, String, Value)>,
+    /// Versions before this one are forgotten.
+    oldest: u64,
+    watchers: Vec<tokio::sync::mpsc::UnboundedSender<Bytes>>,
+    streams_lists: bool,
+    /// The next watches break after so many lines.
+    cuts: Vec<usize>,
+    page_size: usize,
+}
+
+type Shared = Arc<Mutex<Server>>;
+
+impl Server {
+    fn new() -> Shared {
+        Arc::new(Mutex::new(Self { streams_lists: true, page_size: usize::MAX, ..Self::default() }))
+    }
+
+    fn put(&mut self, name: &str, uid: &str) {
+        self.put_with(name, uid, json!({}));
+    }
+
+    fn put_with(&mut self, name: &str, uid: &str, spec: Value) {
+        self.version += 1;
+        let change = if self.objects.contains_key(name) { "MODIFIED" } else { "ADDED" };
+        let object = json!({"kind": "Node", "apiVersion": "v1", "spec": spec,
+            "metadata": {"name": name, "uid": uid, "resourceVersion": self.version.to_string()}});
+        self.objects.insert(name.to_owned(), object.clone());
+        self.happen(change, object);
+    }
+
+    fn delete(&mut self, name: &str) {
+        self.version += 1;
+        let mut object = self.objects.remove(name).unwrap();
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.happen("DELETED", object);
+    }
+
+    fn happen(&mut self, change: &str, object: Value) {
+        let line = Bytes::from(line(change, &object));
+        self.log.push((self.version, change.to_owned(), object));
+        self.watchers.retain(|watcher| watcher.send(line.clone()).is_ok());
+    }
+
+    fn cut_watches(&mut self) {
+        self.watchers.clear();
+    }
+
+    fn answer(&mut self, request: &Request) -> Answer {
+        let query = |name: &str| {
+            let (_, query) = request.path.split_once('?')?;
+            query.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
+        };
+        if query("watch").is_none() {
+            return self.list(query("continue"));
+        }
+        let mut lines = Vec::new();
+        if query("sendInitialEvents").is_some() {
+            if !self.streams_lists {
+                return Answer::json(422, json!({"code": 422, "message": "sendInitialEvents is forbidden"}));
+            }
+            lines.extend(self.objects.values().map(|object| line("ADDED", object)));
+            lines.push(bookmark(self.version, true));
+        } else {
+            let since: u64 = query("resourceVersion").unwrap().parse().unwrap();
+            if since < self.oldest {
+                return Answer::Lines(
+                    vec![line("ERROR", &json!({"kind": "Status", "code": 410}))],
+                    Then::End,
+                );
+            }
+            lines.extend(
+                self.log
+                    .iter()
+                    .filter(|(at, ..)| *at > since)
+                    .map(|(_, change, object)| line(change, object)),
+            );
+        }
+        if !self.cuts.is_empty() {
+            lines.truncate(self.cuts.remove(0));
+            return Answer::Lines(lines, Then::Cut);
+        }
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.watchers.push(sender);
+        let live = futures_util::stream::unfold(receiver, |mut receiver| async {
+            Some((Ok(receiver.recv().await?), receiver))
+        });
+        Answer::Lines(lines, Then::Live(live.boxed()))
+    }
+
+    fn list(&mut self, from: Option<&str>) -> Answer {
+        let names = self.objects.iter().filter(|(name, _)| from.is_none_or(|from| name.as_str() > from));
+        let mut page: Vec<(&String, &Value)> = names.collect();
+        let more = page.len() > self.page_size;
+        page.truncate(self.page_size);
+        let mark = if more { page.last().unwrap().0.as_str() } else { "" };
+        let items: Vec<&Value> = page.iter().map(|(_, object)| *object).collect();
+        let metadata = json!({"resourceVersion": self.version.to_string(), "continue": mark});
+        Answer::json(200, json!({"kind": "NodeList", "metadata": metadata, "items": items}))
+    }
+}
+
+fn line(change: &str, object: &Value) -> String {
+    json!({"type": change, "object": object}).to_string()
+}
+
+fn bookmark(version: u64, ends_list: bool) -> String {
+    let annotations =
+        if ends_list { json!({"k8s.io/initial-events-end": "true"}) } else { json!({"other": "x"}) };
+    line(
+        "BOOKMARK",
+        &json!({"metadata": {"resourceVersion": version.to_string(), "annotations": annotations}}),
+    )
+}
+
+fn world_of(server: &Shared) -> Arc<FakeWorld> {
+    let server = server.clone();
+    FakeWorld::new(move |request, _| server.lock().unwrap().answer(request))
+}
+
+fn open(world: &Arc<FakeWorld>, resources: &'static [Resource]) -> mpsc::Receiver<Fact> {
+    let shared: SharedWorld = world.clone();
+    open_some(&shared, resources)
+}
+
+/// The facts so far, in short: `+name/uid@version`, `-name/uid`, `!name`, `synced`.
+fn told(facts: &mut mpsc::Receiver<Fact>) -> Vec<String> {
+    let mut told = Vec::new();
+    while let Ok(fact) = facts.try_recv() {
+        told.push(match fact {
+            Fact::Put { object, uid, version } => format!("+{}/{uid}@{version}", object.key()),
+            Fact::Gone { key, uid, .. } => format!("-{key}/{uid}"),
+            Fact::Unreadable { key, reason, .. } => format!("!{key} {reason}"),
+            Fact::Synced(_) => "synced".to_owned(),
+        });
+    }
+    told
+}
+
+const A_WHILE: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_streaming_list_becomes_a_watch() {
+    let server = Server::new();
+    server.lock().unwrap().put("a", "u1");
+    let world = world_of(&server);
+    let mut facts = open(&world, NODES);
+    world.run_for(A_WHILE);
+    assert_eq!(told(&mut facts), ["+a/u1@1", "synced"]);
+    server.lock().unwrap().put("b", "u2");
+    server.lock().unwrap().put("a", "u1");
+    server.lock().unwrap().delete("b");
+    world.run_for(A_WHILE);
+    assert_eq!(told(&mut facts), ["+b/u2@2", "+a/u1@3", "-b/u2"]);
+    assert_eq!(world.requests().len(), 1, "one request for all of it");
+}
+
+#[test]
+fn without_streaming_lists_there_are_pages() {
+    let server = Server::new();
+    for (name, uid) in [("a", "u1"), ("b", "u2"), ("c", "u3")] {
+        server.lock().unwrap().put(name, uid);
+    }
+    server.lock().unwrap().streams_lists = false;
+    server.lock().unwrap().page_size = 2;
+    let world = world_of(&server);
+    let mut facts = open(&world, NODES);
+    world.run_for(A_WHILE);
+    assert_eq!(told(&mut facts), ["+a/u1@1", "+b/u2@2", "+c/u3@3", "synced"]);
+    server.lock().unwrap().delete("b");
+    world.run_for(A_WHILE);
+    assert_eq!(told(&mut facts), ["-b/u2"]);
+}
+
+/// Whatever the watches' lengths: the facts end in the server's state, and no version is told twice.
+#[test]
+fn cuts_at_every_point_lose_and_double_nothing() {
+    for first in 0..8 {
+        for second in 0..8 {
+            for streams_lists in [true, false] {
+                check_cuts(&[first, second], streams_lists);
+            }
+        }
+    }
+}
+
+fn check_cuts(cuts: &[usize], streams_lists: bool) {
+    let server = Server::new();
+    let change = |what: fn(&mut Server)| what(&mut server.lock().unwrap());
+    change(|s| s.put("a", "u1"));
+    change(|s| s.put("b", "u2"));
+    server.lock().unwrap().cuts = cuts.to_vec();
+    server.lock().unwrap().streams_lists = streams_lists;
+    let world = world_of(&server);
+    let mut facts = open(&world, NODES);
+    let changes: [fn(&mut Server); 6] = [
+        |s| s.put("c", "u3"),
+        |s| s.delete("a"),
+        |s| s.put("a", "u4"),
+        |s| s.put("b", "u2"),
+        |s| s.delete("c"),
+        |s| s.put("d", "u5"),
+    ];
+    for what in changes {
+        world.run_for(Duration::from_secs(1));
+        what(&mut server.lock().unwrap());
+    }
+    world.run_for(Duration::from_secs(60));
+    let mut state = BTreeMap::new();
+    for fact in told(&mut facts) {
+        if let Some((name, version)) = fact.strip_prefix('+').and_then(|put| put.split_once('@')) {
+            let (name, uid) = name.split_once('/').unwrap();
+            let before = state.insert(name.to_owned(), (uid.to_owned(), version.to_owned()));
+            if let Some((uid_before, version_before)) = before {
+                assert_eq!(uid_before, uid, "{cuts:?}: recreated without a deletion");
+                assert_ne!(version_before, version, "{cuts:?}: told twice");
+            }
+        } else if let Some((name, uid)) = fact.strip_prefix('-').and_then(|gone| gone.split_once('/')) {
+            assert_eq!(state.remove(name).unwrap().0, uid, "{cuts:?}");
+        }
+    }
+    let expected = [("a", "u4", "5"), ("b", "u2", "6"), ("d", "u5", "8")];
+    let state: Vec<_> = state.iter().map(|(n, (u, v))| (n.as_str(), u.as_str(), v.as_str())).collect();
+    assert_eq!(state, expected, "{cuts:?}, streaming: {streams_lists}");
+}
+
+#[test]
+fn what_changed_across_an_expiry_is_told_as_a_difference() {
+    let server = Server::new();
+    for (name, uid) in [("a", "u1"), ("b", "u2"), ("c", "u3")] {
+        server.lock().unwrap().put(name, uid);
+    }
+    let world = world_of(&server);
+    let mut facts = open(&world, NODES);
+    world.run_for(A_WHILE);
+    told(&mut facts);
+    {
+        let mut server = server.lock().unwrap();
+        server.cut_watches();
+        server.delete("a");
+        server.delete("b");
+        server.put("b", "u9");
+        server.oldest = server.version;
+    }
+    world.run_for(A_WHILE);
+    assert_eq!(told(&mut facts), ["-b/u2", "+b/u9@6", "-a/u1"]);
+}
+
+#[test]
+fn a_server_that_restarts_with_an_older_state_is_read_anew() {
+    let server = Server::new();
+    for (name, uid) in [("a", "u1"), ("b", "u2"), ("c", "u3")] {
+        server.lock().unwrap().put(name, uid);
+    }
+    let world = world_of(&server);
+    let mut facts = open(&world, NODES);
+    world.run_for(A_WHILE);
+    told(&mut facts);
+    {
+        let mut old = server.lock().unwrap();
+        *old = Server { streams_lists: true, page_size: usize::MAX, cuts: vec![], ..Server::default() };
+        old.put("a", "u1");
+    }
+    world.run_for(Duration::from_secs(700));
+    assert_eq!(told(&mut facts), ["-b/u2", "-c/u3"]);
+}
+
+#[test]
+fn an_object_that_makes_no_sense_costs_only_itself() {
+    let server = Server::new();
+    server.lock().unwrap().put("a", "u1");
+    let world = world_of(&server);
+    let mut facts = open(&world, NODES);
+    world.run_for(A_WHILE);
+    told(&mut facts);
+    server.lock().unwrap().put_with("a", "u1", json!({"unschedulable": [1]}));
+    server.lock().unwrap().put("b", "u2");
+    server.lock().unwrap().put("a", "u1");
+    world.run_for(A_WHILE);
+    let told = told(&mut facts);
+    assert_eq!(told[0], "-a/u1", "a node that cannot be read is not there");
+    assert!(told[1].starts_with("!a spec.unschedulable: "), "{told:?}");
+    assert_eq!(told[2..], ["+b/u2@3", "+a/u1@4"]);
+}
+
+#[test]
+fn a_pod_that_makes_no_sense_keeps_its_room_until_it_is_deleted() {
+    let pod = |version: &str, spec: Value| json!({"metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": version}, "spec": spec});
+    let lines = vec![
+        line("ADDED", &pod("1", json!({}))),
+        bookmark(1, true),
+        line("MODIFIED", &pod("2", json!({"priority": "high"}))),
+        line("DELETED", &pod("3", json!({"priority": "high"}))),
+    ];
+    let world = FakeWorld::new(move |_, _| Answer::Lines(lines.clone(), Then::Silence));
+    let mut facts = open(&world, PODS);
+    world.run_for(A_WHILE);
+    let told = told(&mut facts);
+    assert_eq!(told[..2], ["+n/p/u@1", "synced"]);
+    assert!(told[2].starts_with("!n/p spec.priority: "), "{told:?}");
+    assert_eq!(told[3..], ["-n/p/u"]);
+}
+
+#[test]
+fn a_resource_that_the_server_lacks_is_synced_and_asked_for_slowly() {
+    for status in [403, 404] {
+        let world = FakeWorld::new(move |_, _| Answer::json(status, json!({"message": "no"})));
+        let mut facts = open(&world, SERVICES);
+        world.run_for(Duration::from_secs(600));
+        assert_eq!(told(&mut facts), ["synced"]);
+        assert!((5..=11).contains(&world.requests().len()), "{}", world.requests().len());
+        let mut nodes = open(&world, NODES);
+        world.run_for(Duration::from_secs(60));
+        assert!(told(&mut nodes).is_empty(), "nothing can be scheduled without nodes");
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_asked_ever_more_rarely() {
+    let world = FakeWorld::new(|_, _| Answer::Unanswered(Unanswered::NotSent("connection refused".into())));
+    let _facts = open(&world, NODES);
+    world.run_for(Duration::from_secs(600));
+    // 0.8, 1.6, 3.2, 6.4, 12.8, 25.6 and then 30 s, each up to doubled.
+    assert!((12..=27).contains(&world.requests().len()), "{}", world.requests().len());
+}
+
+#[test]
+fn a_watch_that_has_gone_silent_is_opened_anew() {
+    let mut asked = 0;
+    let world = FakeWorld::new(move |_, _| {
+        asked += 1;
+        match asked {
+            1 => Answer::Lines(vec![bookmark(7, true)], Then::Silence),
+            2 => Answer::json(200, json!({"metadata": {"resourceVersion": "7"}, "items": null})),
+            _ => Answer::Lines(vec![bookmark(8, false)], Then::Silence),
+        }
+    });
+    let _facts = open(&world, NODES);
+    world.run_for(Duration::from_secs(160));
+    let paths: Vec<String> = world.requests().into_iter().map(|(_, request)| request.path).collect();
+    assert_eq!(paths.len(), 3, "{paths:?}");
+    assert!(paths[2].contains("resourceVersion=7"), "{}", paths[2]);
+}
+
+#[test]
+fn a_server_that_takes_no_notice_of_streaming_lists_is_listed() {
+    let world = FakeWorld::new(|request, _| {
+        if request.path.contains("watch=true") {
+            Answer::Lines(vec![], Then::Silence)
+        } else {
+            Answer::json(200, json!({"metadata": {"resourceVersion": "7"}, "items": []}))
+        }
+    });
+    let mut facts = open(&world, NODES);
+    world.run_for(Duration::from_secs(60));
+    assert_eq!(told(&mut facts), ["synced"]);
+}
+
+#[test]
+fn an_expired_page_starts_the_list_over() {
+    let mut expired = false;
+    let item = |name: &str| json!({"metadata": {"name": name, "uid": name, "resourceVersion": "1"}});
+    let (a, b) = (item("a"), item("b"));
+    let world = FakeWorld::new(move |request, _| {
+        let path = &request.path;
+        if path.contains("sendInitialEvents") {
+            Answer::json(400, json!({}))
+        } else if path.contains("watch=true") {
+            Answer::Lines(vec![], Then::Silence)
+        } else if path.contains("continue=") {
+            expired = true;
+            Answer::json(410, json!({"message": "too old"}))
+        } else {
+            let mark = if expired { "" } else { "more" };
+            Answer::json(
+                200,
+                json!({"metadata": {"resourceVersion": "1", "continue": mark}, "items": [a, b]}),
+            )
+        }
+    });
+    let mut facts = open(&world, NODES);
+    world.run_for(A_WHILE);
+    assert_eq!(told(&mut facts), ["+a/a@1", "+b/b@1", "synced"]);
+}

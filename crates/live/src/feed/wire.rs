@@ -1,0 +1,307 @@
+//! The server's JSON: lines of a watch and pages of a list, read straight from bytes.
+//!
+//! A line is read twice: first its head (what happened, to which object, in which version), which ends as soon as that is
+//! known, near the line's beginning; then the object, if it is news.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+use supercargo_manifest::Source;
+use supercargo_model::object::{Kind, Object};
+
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// What stands at the beginning of a line or an object.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Head<'a> {
+    /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`; empty on an object of a list.
+    pub(super) change: Cow<'a, str>,
+    /// Empty for objects that live in none.
+    pub(super) namespace: Cow<'a, str>,
+    pub(super) name: Cow<'a, str>,
+    pub(super) uid: Cow<'a, str>,
+    pub(super) version: Cow<'a, str>,
+    /// A bookmark that ends a streaming list.
+    pub(super) ends_list: bool,
+}
+
+impl<'a> Head<'a> {
+    /// The head of a watch's line.
+    pub(super) fn of_line(line: &'a [u8], kind: Kind) -> Result<Self, serde_json::Error> {
+        Self::read(line, kind, Level::Line)
+    }
+
+    /// The head of an object in a list.
+    pub(super) fn of_object(object: &'a [u8], kind: Kind) -> Result<Self, serde_json::Error> {
+        Self::read(object, kind, Level::Object)
+    }
+
+    fn read(bytes: &'a [u8], kind: Kind, level: Level) -> Result<Self, serde_json::Error> {
+        let mut head = Self::default();
+        let reading = HeadSeed { head: &mut head, level, outermost: level, namespaced: kind.is_namespaced() };
+        match reading.deserialize(&mut serde_json::Deserializer::from_slice(bytes)) {
+            // All that was looked for has been found: the error only ended the reading.
+            Err(_) if head.is_complete(level, kind.is_namespaced()) => Ok(head),
+            Err(error) => Err(error),
+            Ok(()) => Ok(head),
+        }
+    }
+
+    fn is_complete(&self, outermost: Level, namespaced: bool) -> bool {
+        let has = |text: &str| !text.is_empty();
+        has(&self.name)
+            && has(&self.uid)
+            && has(&self.version)
+            && (has(&self.namespace) || !namespaced)
+            && (has(&self.change) || outermost != Level::Line)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Line,
+    Object,
+    Metadata,
+    Annotations,
+}
+
+/// Reads a head at one level of a line, and stops everything as soon as it is complete.
+struct HeadSeed<'h, 'de> {
+    head: &'h mut Head<'de>,
+    level: Level,
+    outermost: Level,
+    namespaced: bool,
+}
+
+impl<'de> HeadSeed<'_, 'de> {
+    fn inner(&mut self, level: Level) -> HeadSeed<'_, 'de> {
+        HeadSeed { head: self.head, level, outermost: self.outermost, namespaced: self.namespaced }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for HeadSeed<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for HeadSeed<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(field) = map.next_key_seed(Text)? {
+            match (self.level, &*field) {
+                (Level::Line, "type") => self.head.change = map.next_value_seed(Text)?,
+                (Level::Line, "object") => map.next_value_seed(self.inner(Level::Object))?,
+                (Level::Object, "metadata") => map.next_value_seed(self.inner(Level::Metadata))?,
+                (Level::Metadata, "name") => self.head.name = map.next_value_seed(Text)?,
+                (Level::Metadata, "namespace") => self.head.namespace = map.next_value_seed(Text)?,
+                (Level::Metadata, "uid") => self.head.uid = map.next_value_seed(Text)?,
+                (Level::Metadata, "resourceVersion") => self.head.version = map.next_value_seed(Text)?,
+                (Level::Metadata, "annotations") if matches!(&*self.head.change, "" | "BOOKMARK") => {
+                    map.next_value_seed(self.inner(Level::Annotations))?;
+                }
+                (Level::Annotations, INITIAL_EVENTS_END) => {
+                    self.head.ends_list = map.next_value_seed(Text)? == "true";
+                }
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            if self.head.is_complete(self.outermost, self.namespaced) {
+                return Err(A::Error::custom("enough"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A text that is not copied unless it has to be.
+struct Text;
+
+impl<'de> DeserializeSeed<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Cow<'de, str>, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+}
+
+/// The object of a line; or what is wrong with it, by field.
+pub(super) fn object_of_line(line: &[u8], kind: Kind) -> Result<Object, String> {
+    #[derive(Deserialize)]
+    struct Line<'a> {
+        #[serde(borrow)]
+        object: &'a RawValue,
+    }
+    ObjectOfLine(kind).deserialize(&mut serde_json::Deserializer::from_slice(line)).or_else(|error| {
+        match serde_json::from_slice::<Line<'_>>(line) {
+            Ok(line) => slowly(line.object.get(), kind),
+            Err(_) => Err(error.to_string()),
+        }
+    })
+}
+
+/// An object of a list; or what is wrong with it, by field.
+pub(super) fn object(text: &str, kind: Kind) -> Result<Object, String> {
+    Object::deserialize(kind, &mut serde_json::Deserializer::from_str(text)).or_else(|_| slowly(text, kind))
+}
+
+/// What the quick way refuses is mostly `null` where a list might stand, which Go writes for empty ones. This way reads it
+/// as nothing, and names the field of anything else.
+fn slowly(text: &str, kind: Kind) -> Result<Object, String> {
+    Object::from_text(kind, &Source::new(kind.name(), text)).map_err(|problems| {
+        let told = problems.iter().take(3).map(|problem| format!("{}: {}", problem.path, problem.message));
+        told.collect::<Vec<_>>().join("; ")
+    })
+}
+
+struct ObjectOfLine(Kind);
+
+impl<'de> DeserializeSeed<'de> for ObjectOfLine {
+    type Value = Object;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Object, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ObjectOfLine {
+    type Value = Object;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a line of a watch")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+        struct Inner(Kind);
+        impl<'de> DeserializeSeed<'de> for Inner {
+            type Value = Object;
+
+            fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Object, D::Error> {
+                Object::deserialize(self.0, from)
+            }
+        }
+        let mut object = None;
+        while let Some(field) = map.next_key_seed(Text)? {
+            if field == "object" {
+                object = Some(map.next_value_seed(Inner(self.0))?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        object.ok_or_else(|| A::Error::custom("no object"))
+    }
+}
+
+/// A page of a list.
+#[derive(Deserialize)]
+pub(super) struct Page<'a> {
+    #[serde(default)]
+    pub(super) metadata: PageMetadata,
+    #[serde(borrow, default)]
+    pub(super) items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PageMetadata {
+    pub(super) resource_version: String,
+    /// Where the next page begins; empty on the last one.
+    #[serde(rename = "continue")]
+    pub(super) continue_from: String,
+}
+
+/// Why a server refused or ended something.
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub(super) struct Status {
+    pub(super) code: u16,
+    pub(super) message: String,
+}
+
+/// The status that an `ERROR` line carries.
+pub(super) fn status_of_line(line: &[u8]) -> Status {
+    #[derive(Deserialize)]
+    struct Line {
+        object: Status,
+    }
+    serde_json::from_slice::<Line>(line).map(|line| line.object).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_ends_where_it_is_complete() {
+        let line = br#"{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a",
+            "namespace":"n","uid":"u","resourceVersion":"7","labels":here the reading has stopped"#;
+        let head = Head::of_line(line, Kind::Pod).unwrap();
+        assert_eq!((&*head.change, &*head.namespace, &*head.name), ("ADDED", "n", "a"));
+        assert_eq!((&*head.uid, &*head.version), ("u", "7"));
+    }
+
+    #[test]
+    fn fields_in_any_order_are_found() {
+        let line = br#"{"object":{"spec":{"a":[1]},"metadata":{"resourceVersion":"7","uid":"u","name":"n"}},"type":"DELETED"}"#;
+        let head = Head::of_line(line, Kind::Node).unwrap();
+        assert_eq!((&*head.change, &*head.name), ("DELETED", "n"));
+    }
+
+    #[test]
+    fn a_bookmark_may_end_the_list() {
+        let line = br#"{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"42",
+            "creationTimestamp":null,"annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"containers":null},"status":{}}}"#;
+        let head = Head::of_line(line, Kind::Pod).unwrap();
+        assert!(head.ends_list);
+        assert_eq!(head.version, "42");
+    }
+
+    #[test]
+    fn a_cut_line_is_an_error() {
+        let cut = br#"{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"a""#;
+        assert!(Head::of_line(cut, Kind::Pod).is_err());
+    }
+
+    #[test]
+    fn null_for_an_empty_list_is_read() {
+        let text = r#"{"metadata":{"name":"n"},"spec":{"drivers":null}}"#;
+        let read = object(text, Kind::CsiNode).unwrap();
+        assert_eq!(read.key().name, "n".into());
+    }
+
+    #[test]
+    fn a_wrong_type_names_its_field() {
+        let line =
+            br#"{"type":"ADDED","object":{"metadata":{"name":"n"},"spec":{"unschedulable":"perhaps"}}}"#;
+        let reason = object_of_line(line, Kind::Node).unwrap_err();
+        assert!(reason.starts_with("spec.unschedulable: "), "{reason}");
+    }
+}

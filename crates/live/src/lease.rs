@@ -1,0 +1,401 @@
+//! Which of several schedulers works: leader election on a Lease of coordination.k8s.io/v1, by the rules of client-go, so
+//! that kube-scheduler and Supercargo never work at the same time.
+//!
+//! Clocks of different machines are never compared: how long a foreign lease has stood unchanged is measured here, on the
+//! clock that goes on while the process is stopped. A holder counts its own lease from before it asked for the renewal,
+//! and for no longer than the renewal deadline; so a leader that was frozen knows, before anything else, that its time is
+//! over. Coordinated leader election (LeaseCandidates) is not taken part in.
+
+mod record;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::{
+    requests::micro_time,
+    world::{ContentType, Method, Reply, Request, SharedWorld, World, jittered, within},
+};
+use record::Record;
+
+/// Waits between attempts to get the lease are longer by up to this factor.
+const JITTER: f64 = 1.2;
+
+/// The terms of an election.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// The Lease's namespace.
+    pub namespace: String,
+    /// The Lease's name.
+    pub name: String,
+    /// Who we are; see [`identity`].
+    pub identity: String,
+    /// How long the others wait for a silent leader.
+    pub lease_duration: Duration,
+    /// How long the leader tries to stay the leader.
+    pub renew_deadline: Duration,
+    /// How long to wait between attempts.
+    pub retry_period: Duration,
+}
+
+impl Terms {
+    /// kube-scheduler's terms: the Lease kube-system/kube-scheduler, 15 s, 10 s and 2 s.
+    pub fn usual(identity: impl Into<String>) -> Self {
+        Self {
+            namespace: "kube-system".to_owned(),
+            name: "kube-scheduler".to_owned(),
+            identity: identity.into(),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+}
+
+/// A name that no other process has: the host's name and a random UUID.
+pub fn identity(world: &dyn World, host: &str) -> String {
+    format!("{host}_{}", random_uuid(world))
+}
+
+/// A random UUID (version 4).
+pub(crate) fn random_uuid(world: &dyn World) -> String {
+    let bits = (u128::from(world.random()) << 64) | u128::from(world.random());
+    let bits = bits & !(0xF << 76) | (0x4 << 76);
+    let bits = bits & !(0x3 << 62) | (0x2 << 62);
+    let hex = format!("{bits:032x}");
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+/// How we stand in the election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Somebody else leads, or nobody yet.
+    Waiting,
+    /// We lead.
+    Leading,
+    /// We led, and do so no more. The election is over for this process.
+    Lost,
+    /// We gave the lease back.
+    Released,
+}
+
+/// Our part in an election. Clones are the same part.
+#[derive(Clone)]
+pub struct Lease {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    world: SharedWorld,
+    terms: Terms,
+    standing: watch::Sender<Standing>,
+    /// Whether we have been asked to give the lease back.
+    leaving: watch::Sender<bool>,
+    observed: Mutex<Observed>,
+}
+
+/// What is known of the Lease.
+#[derive(Default)]
+struct Observed {
+    /// The object as the server has it, for writing it back.
+    object: Value,
+    record: Record,
+    /// When the record was first seen as it is.
+    since: Duration,
+    /// Until when we may act as the leader.
+    valid_until: Duration,
+}
+
+/// Takes part in an election until the lease has been held and lost, or given back.
+pub fn campaign(world: &SharedWorld, terms: Terms) -> Lease {
+    let shared = Arc::new(Shared {
+        world: world.clone(),
+        terms,
+        standing: watch::Sender::new(Standing::Waiting),
+        leaving: watch::Sender::new(false),
+        observed: Mutex::default(),
+    });
+    world.spawn(Box::pin(shared.clone().run()));
+    Lease { shared }
+}
+
+impl Lease {
+    /// Whether we hold a valid lease at this moment: to be asked right before anything is written.
+    pub fn is_held(&self) -> bool {
+        let shared = &self.shared;
+        *shared.standing.borrow() == Standing::Leading
+            && !*shared.leaving.borrow()
+            && shared.world.uptime() < shared.observed().valid_until
+    }
+
+    /// How we stand.
+    pub fn standing(&self) -> Standing {
+        *self.shared.standing.borrow()
+    }
+
+    /// Ends when we lead; or gives false when that will never be.
+    pub async fn acquired(&self) -> bool {
+        self.until(|standing| standing != Standing::Waiting).await == Standing::Leading
+    }
+
+    /// Ends when we have led and do so no more, or have given the lease back.
+    pub async fn lost(&self) {
+        self.until(|standing| matches!(standing, Standing::Lost | Standing::Released)).await;
+    }
+
+    /// Who holds the lease, as far as is known; empty for nobody.
+    pub fn holder(&self) -> String {
+        self.shared.observed().record.holder.clone()
+    }
+
+    /// Gives the lease back, if we have it, so that another need not wait for it to run out. Whatever is written under the
+    /// lease must have come to an end before this is called.
+    pub async fn release(&self) {
+        self.shared.leaving.send_replace(true);
+        self.lost().await;
+    }
+
+    async fn until(&self, wanted: impl Fn(Standing) -> bool) -> Standing {
+        let mut standing = self.shared.standing.subscribe();
+        let found = standing.wait_for(|standing| wanted(*standing)).await;
+        found.map_or(Standing::Lost, |standing| *standing)
+    }
+}
+
+impl Shared {
+    async fn run(self: Arc<Self>) {
+        let lease = self.describe();
+        tracing::info!(lease, identity = self.terms.identity, "waiting for the lease");
+        if self.acquire().await {
+            tracing::info!(lease, "we lead");
+            self.standing.send_replace(Standing::Leading);
+            self.stay().await;
+            if !*self.leaving.borrow() {
+                tracing::error!(lease, "the lease is lost");
+                self.standing.send_replace(Standing::Lost);
+                return;
+            }
+            self.give_back().await;
+        }
+        self.standing.send_replace(Standing::Released);
+    }
+
+    /// Tries until it has the lease; false if it is to leave before.
+    async fn acquire(&self) -> bool {
+        loop {
+            let before = self.holder();
+            let won = self.attempt().await;
+            let holder = self.holder();
+            if holder != before {
+                tracing::info!(lease = self.describe(), holder, "new leader");
+            }
+            if won || self.pause(jittered(&*self.world, self.terms.retry_period, JITTER)).await {
+                return won;
+            }
+        }
+    }
+
+    /// Renews the lease until that has failed for the length of the deadline, or until it is to leave.
+    async fn stay(&self) {
+        while !self.pause(self.terms.retry_period).await {
+            let renewed = within(&*self.world, self.terms.renew_deadline, Box::pin(self.renew())).await;
+            if renewed != Some(true) {
+                return;
+            }
+        }
+    }
+
+    /// Tries to renew until it succeeds; false if it is to leave before, or if the lease is not ours any more. Even one that
+    /// has become free since is not taken up again: somebody else may have led, and whatever we planned was before that.
+    async fn renew(&self) -> bool {
+        loop {
+            if self.attempt().await {
+                return true;
+            }
+            if !self.is_ours() {
+                return false;
+            }
+            if self.pause(self.terms.retry_period).await {
+                return false;
+            }
+        }
+    }
+
+    /// Waits; true, and at once, if it is to leave.
+    async fn pause(&self, span: Duration) -> bool {
+        let mut leaving = self.leaving.subscribe();
+        let asked = Box::pin(leaving.wait_for(|leaving| *leaving));
+        within(&*self.world, span, asked).await.is_some()
+    }
+
+    /// Takes the lease if it is free or has run out, renews it if it is ours; false otherwise.
+    async fn attempt(&self) -> bool {
+        let asked_at = self.world.uptime();
+        if self.is_ours() && self.is_valid(asked_at) && self.write(asked_at, self.renewed_record()).await {
+            return true;
+        }
+        match self.get().await {
+            Some(Found::Lease(object)) => self.observe(object),
+            Some(Found::Nothing) => return self.create(asked_at).await,
+            None => return false,
+        }
+        if self.is_leading() && !self.is_ours() {
+            return false;
+        }
+        let now = self.world.uptime();
+        let held_by_another = !self.observed().record.holder.is_empty() && !self.is_ours();
+        if held_by_another && self.is_valid(now) {
+            return false;
+        }
+        let record = self.renewed_record();
+        self.write(now, record).await
+    }
+
+    /// The record that makes us the holder from now on, or still.
+    fn renewed_record(&self) -> Record {
+        let now = micro_time(self.world.now());
+        let old = &self.observed().record;
+        let ours = old.holder == self.terms.identity;
+        Record {
+            holder: self.terms.identity.clone(),
+            lease_seconds: self.terms.lease_duration.as_secs(),
+            acquired: if ours { old.acquired.clone() } else { now.clone() },
+            renewed: now,
+            transitions: if ours { old.transitions } else { old.transitions.saturating_add(1) },
+        }
+    }
+
+    async fn get(&self) -> Option<Found> {
+        let reply = self.ask(Request::get(format!("{}/{}", self.collection(), self.terms.name))).await?;
+        match reply.status {
+            404 => Some(Found::Nothing),
+            200 => serde_json::from_slice(&reply.body).ok().map(Found::Lease),
+            status => {
+                let said = reply.message();
+                tracing::warn!(lease = self.describe(), status, "the lease cannot be read: {said}");
+                None
+            }
+        }
+    }
+
+    async fn create(&self, asked_at: Duration) -> bool {
+        let record = Record { transitions: 0, ..self.renewed_record() };
+        let object = record::new_object(&self.terms.namespace, &self.terms.name, &record);
+        self.put(asked_at, Method::Post, self.collection(), object, record).await
+    }
+
+    /// Replaces the record in the object as it was last seen: a version that is not the last one is refused.
+    async fn write(&self, asked_at: Duration, record: Record) -> bool {
+        let object = record::with_record(self.observed().object.clone(), &record);
+        let path = format!("{}/{}", self.collection(), self.terms.name);
+        self.put(asked_at, Method::Put, path, object, record).await
+    }
+
+    async fn put(
+        &self,
+        asked_at: Duration,
+        method: Method,
+        path: String,
+        object: Value,
+        record: Record,
+    ) -> bool {
+        let request = Request::new(method, path, ContentType::Json, object.to_string().into());
+        let Some(reply) = self.ask(request).await else { return false };
+        if !reply.is_success() {
+            let said = reply.message();
+            tracing::debug!(lease = self.describe(), status = reply.status, "not written: {said}");
+            return false;
+        }
+        let mut observed = self.observed();
+        observed.object = serde_json::from_slice(&reply.body).unwrap_or(object);
+        observed.record = record;
+        observed.since = self.world.uptime();
+        observed.valid_until = asked_at + self.terms.renew_deadline;
+        true
+    }
+
+    /// Gives the lease back if it is still ours.
+    async fn give_back(&self) {
+        let Some(Found::Lease(object)) = self.get().await else { return };
+        self.observe(object);
+        if !self.is_ours() {
+            return;
+        }
+        let now = micro_time(self.world.now());
+        let transitions = self.observed().record.transitions;
+        let record = Record {
+            holder: String::new(),
+            lease_seconds: 1,
+            acquired: now.clone(),
+            renewed: now,
+            transitions,
+        };
+        if self.write(self.world.uptime(), record).await {
+            tracing::info!(lease = self.describe(), "the lease is given back");
+        }
+    }
+
+    async fn ask(&self, request: Request) -> Option<Reply> {
+        let told = request.to_string();
+        // An answer that comes too late for a second try is of no use.
+        match self.world.send(request.within(self.terms.renew_deadline / 2)).await {
+            Ok(reply) => Some(reply),
+            Err(unanswered) => {
+                tracing::warn!(lease = self.describe(), "{told}: {unanswered}");
+                None
+            }
+        }
+    }
+
+    fn observe(&self, object: Value) {
+        let record = Record::of(&object);
+        let mut observed = self.observed();
+        observed.object = object;
+        if observed.record != record {
+            observed.record = record;
+            observed.since = self.world.uptime();
+        }
+    }
+
+    fn is_leading(&self) -> bool {
+        *self.standing.borrow() == Standing::Leading
+    }
+
+    fn is_ours(&self) -> bool {
+        self.observed().record.holder == self.terms.identity
+    }
+
+    /// Whether the record has changed within its own duration.
+    fn is_valid(&self, now: Duration) -> bool {
+        let observed = self.observed();
+        observed.since + Duration::from_secs(observed.record.lease_seconds) > now
+    }
+
+    fn holder(&self) -> String {
+        self.observed().record.holder.clone()
+    }
+
+    fn observed(&self) -> std::sync::MutexGuard<'_, Observed> {
+        self.observed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn collection(&self) -> String {
+        format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", self.terms.namespace)
+    }
+
+    fn describe(&self) -> String {
+        format!("{}/{}", self.terms.namespace, self.terms.name)
+    }
+}
+
+enum Found {
+    Lease(Value),
+    Nothing,
+}

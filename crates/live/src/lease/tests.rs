@@ -1,0 +1,248 @@
+//! Elections on virtual time: one Lease, some candidates.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::{Answer, FakeWorld};
+
+/// A server with one Lease and optimistic concurrency.
+#[derive(Default)]
+struct Server {
+    lease: Option<Value>,
+    version: u64,
+    /// Requests by this identity, or all, get no answer.
+    silent_to: Option<String>,
+    /// The next writes are done, and their answers lost.
+    lose_answers: usize,
+}
+
+type SharedServer = Arc<Mutex<Server>>;
+
+impl Server {
+    fn answer(&mut self, request: &Request) -> Answer {
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        if self.silent_to.as_deref().is_some_and(|who| who == "all" || body["spec"]["holderIdentity"] == who)
+        {
+            return Answer::Hang;
+        }
+        match request.method {
+            Method::Get => match &self.lease {
+                Some(lease) => Answer::json(200, lease),
+                None => Answer::json(404, json!({"message": "not found"})),
+            },
+            Method::Post if self.lease.is_some() => Answer::json(409, json!({"message": "exists"})),
+            Method::Post => self.write(body, 201),
+            _ if body["metadata"]["resourceVersion"].as_str() != Some(&self.version.to_string()) => {
+                Answer::json(409, json!({"message": "the object has been modified"}))
+            }
+            _ => self.write(body, 200),
+        }
+    }
+
+    fn write(&mut self, mut lease: Value, status: u16) -> Answer {
+        self.version += 1;
+        lease["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.lease = Some(lease.clone());
+        if self.lose_answers > 0 {
+            self.lose_answers -= 1;
+            return Answer::Hang;
+        }
+        Answer::json(status, lease)
+    }
+
+    fn spec(&self) -> Value {
+        self.lease.as_ref().unwrap()["spec"].clone()
+    }
+}
+
+fn world_of(server: &SharedServer) -> Arc<FakeWorld> {
+    let server = server.clone();
+    FakeWorld::new(move |request, _| server.lock().unwrap().answer(request))
+}
+
+fn candidate(world: &Arc<FakeWorld>, identity: &str) -> Lease {
+    let shared: SharedWorld = world.clone();
+    campaign(&shared, Terms::usual(identity))
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[test]
+fn the_first_makes_the_lease_and_renews_it() {
+    let server = SharedServer::default();
+    let world = world_of(&server);
+    let a = candidate(&world, "a");
+    world.run_for(seconds(1));
+    assert!(a.is_held());
+    let first = server.lock().unwrap().spec();
+    assert_eq!(first["holderIdentity"], "a");
+    assert_eq!(first["leaseDurationSeconds"], 15);
+    assert_eq!(first["leaseTransitions"], 0);
+    world.run_for(seconds(60));
+    assert!(a.is_held());
+    let later = server.lock().unwrap().spec();
+    assert_eq!(later["acquireTime"], first["acquireTime"]);
+    assert_ne!(later["renewTime"], first["renewTime"]);
+    let puts = world.requests().iter().filter(|(_, r)| r.method == Method::Put).count();
+    assert_eq!(puts, 30, "every two seconds, without reading it first");
+}
+
+#[test]
+fn of_two_exactly_one_leads() {
+    let server = SharedServer::default();
+    let world = world_of(&server);
+    let (a, b) = (candidate(&world, "a"), candidate(&world, "b"));
+    for _ in 0..600 {
+        world.run_for(Duration::from_millis(100));
+        assert!(a.is_held() && !b.is_held());
+    }
+    assert_eq!(b.holder(), "a");
+}
+
+#[test]
+fn a_leader_that_is_cut_off_stops_before_the_next_begins() {
+    let server = SharedServer::default();
+    let world = world_of(&server);
+    let (a, b) = (candidate(&world, "a"), candidate(&world, "b"));
+    world.run_for(seconds(10));
+    server.lock().unwrap().silent_to = Some("a".to_owned());
+    let mut gap = 0;
+    for _ in 0..300 {
+        world.run_for(Duration::from_millis(100));
+        assert!(!(a.is_held() && b.is_held()), "two leaders");
+        gap += u32::from(!a.is_held() && !b.is_held());
+    }
+    assert!(b.is_held());
+    assert_eq!(a.standing(), Standing::Lost);
+    assert!(gap < 120, "nobody led for {gap} tenths of a second");
+    assert_eq!(server.lock().unwrap().spec()["leaseTransitions"], 1);
+}
+
+#[test]
+fn a_frozen_leader_knows_at_once_that_its_time_is_over() {
+    let server = SharedServer::default();
+    let world = world_of(&server);
+    let a = candidate(&world, "a");
+    world.run_for(seconds(10));
+    assert!(a.is_held());
+    world.freeze_for(seconds(11));
+    assert!(!a.is_held(), "asked before any task of it has run");
+}
+
+#[test]
+fn a_frozen_leader_finds_another_in_its_place_or_that_another_has_been_there() {
+    for holder in ["b", ""] {
+        let server = SharedServer::default();
+        let world = world_of(&server);
+        let a = candidate(&world, "a");
+        world.run_for(seconds(10));
+        world.freeze_for(seconds(60));
+        {
+            let mut server = server.lock().unwrap();
+            let mut lease = server.lease.clone().unwrap();
+            lease["spec"]["holderIdentity"] = holder.into();
+            server.write(lease, 200);
+        }
+        for _ in 0..50 {
+            world.run_for(Duration::from_millis(100));
+            assert!(!a.is_held());
+        }
+        assert_eq!(a.standing(), Standing::Lost);
+    }
+}
+
+#[test]
+fn jumps_of_the_wall_clock_change_nothing() {
+    let server = SharedServer::default();
+    let world = world_of(&server);
+    let (a, b) = (candidate(&world, "a"), candidate(&world, "b"));
+    world.run_for(seconds(5));
+    for jump in [3600, -7200, 86400] {
+        world.jump_wall_clock(jump);
+        for _ in 0..200 {
+            world.run_for(Duration::from_millis(100));
+            assert!(a.is_held() && !b.is_held());
+        }
+    }
+}
+
+#[test]
+fn a_foreign_holder_is_given_its_time_whatever_its_clock_says() {
+    let server = SharedServer::default();
+    server.lock().unwrap().write(
+        json!({"metadata": {}, "spec": {"holderIdentity": "old", "leaseDurationSeconds": 15,
+            "renewTime": "1990-01-01T00:00:00.000000Z", "leaseTransitions": 7}}),
+        200,
+    );
+    let world = world_of(&server);
+    let a = candidate(&world, "a");
+    world.run_for(seconds(14));
+    assert!(!a.is_held());
+    world.run_for(seconds(7));
+    assert!(a.is_held());
+    assert_eq!(server.lock().unwrap().spec()["leaseTransitions"], 8);
+}
+
+#[test]
+fn a_lost_answer_and_a_conflict_are_mended_by_reading() {
+    let server = SharedServer::default();
+    let world = world_of(&server);
+    let a = candidate(&world, "a");
+    world.run_for(seconds(5));
+    server.lock().unwrap().lose_answers = 1;
+    world.run_for(seconds(30));
+    assert!(a.is_held());
+    server.lock().unwrap().version += 1;
+    let version = server.lock().unwrap().version.to_string();
+    server.lock().unwrap().lease.as_mut().unwrap()["metadata"]["resourceVersion"] = version.into();
+    world.run_for(seconds(5));
+    assert!(a.is_held());
+    assert_eq!(server.lock().unwrap().spec()["leaseTransitions"], 0);
+}
+
+#[test]
+fn a_lease_that_is_given_back_is_taken_soon() {
+    let server = SharedServer::default();
+    let world = world_of(&server);
+    let (a, b) = (candidate(&world, "a"), candidate(&world, "b"));
+    world.run_for(seconds(10));
+    let leaving = a.clone();
+    world.spawn(Box::pin(async move { leaving.release().await }));
+    world.run_for(Duration::from_millis(1));
+    assert_eq!(a.standing(), Standing::Released);
+    let given_back = server.lock().unwrap().spec();
+    assert_eq!(given_back["holderIdentity"], "");
+    assert_eq!(given_back["leaseDurationSeconds"], 1);
+    world.run_for(seconds(5));
+    assert!(b.is_held());
+}
+
+#[test]
+fn a_server_that_hangs_costs_the_lease_in_time() {
+    let server = SharedServer::default();
+    let world = world_of(&server);
+    let a = candidate(&world, "a");
+    world.run_for(seconds(5));
+    server.lock().unwrap().silent_to = Some("all".to_owned());
+    world.run_for(seconds(10));
+    assert!(!a.is_held());
+    world.run_for(seconds(5));
+    assert_eq!(a.standing(), Standing::Lost);
+}
+
+#[test]
+fn an_identity_is_host_and_uuid() {
+    let world = FakeWorld::new(|_, _| Answer::Hang);
+    let name = identity(&*world, "host");
+    let uuid = name.strip_prefix("host_").unwrap();
+    assert_eq!(uuid.len(), 36);
+    assert_eq!(&uuid[14..15], "4");
+    assert!("89ab".contains(&uuid[19..20]));
+}

@@ -1,0 +1,13 @@
+//! The scheduler against an API server: what it reads, what it writes, and how it holds its lease.
+//!
+//! Everything that happens outside the process goes through one door, [`world::World`].
+
+pub mod events;
+pub mod feed;
+pub mod lease;
+pub mod real;
+pub mod requests;
+pub mod status;
+#[cfg(test)]
+mod testing;
+pub mod world;

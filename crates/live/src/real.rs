@@ -1,0 +1,192 @@
+//! The real world: an API server over HTTP, the machine's clocks and its randomness.
+//!
+//! Kubeconfigs, TLS and credentials (client certificates, token files, exec plugins, in-cluster) are `kube`'s. Requests go
+//! straight to the HTTP client underneath it, over HTTP/1.1 connections that are kept and shared: as many as there are
+//! requests at a time. Nothing is compressed, nothing is repeated behind the caller's back.
+
+mod access;
+mod lines;
+mod throttle;
+mod trouble;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Either, select},
+};
+use http::{HeaderMap, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use jiff::Timestamp;
+use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
+
+pub use access::{Access, Unreachable};
+
+use crate::world::{Lines, MAX_REPLY_BYTES, Refused, Reply, Request, Unanswered, World};
+use throttle::Throttle;
+
+/// How we name ourselves to the server.
+const USER_AGENT: &str = concat!("supercargo/", env!("CARGO_PKG_VERSION"));
+
+type Response = http::Response<Incoming>;
+type Client = BoxCloneSyncService<http::Request<Full<Bytes>>, Response, BoxError>;
+
+/// The real world. It lives on a tokio runtime.
+pub struct RealWorld {
+    started: Instant,
+    seed: RandomState,
+    drawn: AtomicU64,
+    server: Arc<Server>,
+}
+
+/// The API server, and how to reach it.
+struct Server {
+    client: Client,
+    /// Scheme, host and whatever path comes before the API's own; no slash at the end.
+    base: String,
+    throttle: Option<Throttle>,
+}
+
+impl RealWorld {
+    /// Finds the API server. Whether it is there is seen with the first request.
+    pub async fn open(access: &Access) -> Result<Self, Unreachable> {
+        let config = access::find(access).await?;
+        let base = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let throttle = access.queries_per_second.map(|rate| Throttle::new(rate, access.burst));
+        let server = Server { client: access::client(&config)?, base, throttle };
+        Ok(Self {
+            started: Instant::now(),
+            seed: RandomState::new(),
+            drawn: AtomicU64::new(0),
+            server: Arc::new(server),
+        })
+    }
+
+    /// Where the API server is.
+    pub fn server(&self) -> &str {
+        &self.server.base
+    }
+}
+
+/// The name of the machine; in a cluster, of the pod.
+pub fn host_name() -> String {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name =
+        kernel.or_else(|| std::env::var("HOSTNAME").ok()).or_else(|| std::env::var("COMPUTERNAME").ok());
+    let name = name.unwrap_or_default().trim().to_lowercase();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}
+
+impl World for RealWorld {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn sleep(&self, span: Duration) -> BoxFuture<'static, ()> {
+        tokio::time::sleep(span).boxed()
+    }
+
+    fn random(&self) -> u64 {
+        // SipHash under a key from the operating system: unpredictable enough for jitter, names and ties.
+        self.seed.hash_one(self.drawn.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        drop(tokio::spawn(task));
+    }
+
+    fn send(&self, request: Request) -> BoxFuture<'static, Result<Reply, Unanswered>> {
+        let server = self.server.clone();
+        Box::pin(async move {
+            if let Some(throttle) = &server.throttle {
+                throttle.pass().await;
+            }
+            let timeout = request.timeout;
+            server.within(timeout, server.exchange(request)).await
+        })
+    }
+
+    fn watch(&self, request: Request) -> BoxFuture<'static, Result<Lines, Refused>> {
+        let server = self.server.clone();
+        Box::pin(async move {
+            let timeout = request.timeout;
+            let opened = server.within(timeout, server.call(request)).await;
+            let response = opened.map_err(Refused::Unanswered)?;
+            if response.status() == StatusCode::OK {
+                return Ok(lines::of(response.into_body()));
+            }
+            let reply = server.within(timeout, server.read(response)).await;
+            Err(reply.map_or_else(Refused::Unanswered, Refused::Reply))
+        })
+    }
+}
+
+impl Server {
+    async fn exchange(&self, request: Request) -> Result<Reply, Unanswered> {
+        let response = self.call(request).await?;
+        self.read(response).await
+    }
+
+    /// Sends a request and reads the head of its answer.
+    async fn call(&self, request: Request) -> Result<Response, Unanswered> {
+        let unsent =
+            |error: &dyn std::fmt::Display| Unanswered::NotSent(format!("{}: {error}", request.path));
+        let uri: Uri = format!("{}{}", self.base, request.path).parse().map_err(|e| unsent(&e))?;
+        let mut wire = http::Request::builder()
+            .method(request.method.as_str())
+            .uri(uri)
+            .header(header::ACCEPT, "application/json")
+            .header(header::USER_AGENT, USER_AGENT);
+        if !request.body.is_empty() {
+            wire = wire.header(header::CONTENT_TYPE, request.content_type.as_str());
+        }
+        let wire = wire.body(Full::new(request.body.clone())).map_err(|e| unsent(&e))?;
+        let answer = self.client.clone().oneshot(wire).await;
+        answer.map_err(|error| trouble::unanswered(&*error, &self.base))
+    }
+
+    async fn read(&self, response: Response) -> Result<Reply, Unanswered> {
+        let status = response.status().as_u16();
+        let retry_after = retry_after(response.headers());
+        match Limited::new(response.into_body(), MAX_REPLY_BYTES).collect().await {
+            Ok(body) => Ok(Reply { status, body: body.to_bytes(), retry_after }),
+            Err(error) => Err(Unanswered::OutcomeUnknown(trouble::told(&*error, &self.base))),
+        }
+    }
+
+    async fn within<T>(
+        &self,
+        timeout: Duration,
+        answer: impl Future<Output = Result<T, Unanswered>>,
+    ) -> Result<T, Unanswered> {
+        match select(Box::pin(answer), Box::pin(tokio::time::sleep(timeout))).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => {
+                let why = format!("{} has not answered for {} s", self.base, timeout.as_secs_f32());
+                Err(Unanswered::OutcomeUnknown(why))
+            }
+        }
+    }
+}
+
+/// The server's wish in whole seconds; dates are not sent by API servers.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
