@@ -7,4 +7,5 @@ pub mod lease;
 pub mod requests;
 #[cfg(test)]
 mod testing;
+pub mod volumes;
 pub mod world;

@@ -116,7 +116,7 @@ impl Reserve for VolumeBinding {
     fn unreserve(&self, _: &Pod, _: &str) {}
 }
 
-/// Nothing is written: there is no API here to bind claims through. The live scheduler carries the [`plan`] out.
+/// Nothing is written: there is no API here to bind claims through. The live scheduler carries the [`plan()`] out.
 impl PreBind for VolumeBinding {
     fn pre_bind(&self, _: &Pod, _: &str) -> Verdict {
         Ok(())
