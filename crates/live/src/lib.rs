@@ -10,4 +10,5 @@ pub mod requests;
 pub mod status;
 #[cfg(test)]
 mod testing;
+pub mod volumes;
 pub mod world;

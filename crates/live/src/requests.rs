@@ -79,6 +79,16 @@ pub fn patch_volume(name: &str, patch: &Value) -> Request {
     with_body(Method::Patch, volume_path(name), ContentType::MergePatch, patch)
 }
 
+/// Reads a node.
+pub fn get_node(name: &str) -> Request {
+    Request::get(format!("/api/v1/nodes/{name}"))
+}
+
+/// Reads what a node's CSI drivers said about themselves.
+pub fn get_csi_node(node: &str) -> Request {
+    Request::get(format!("/apis/storage.k8s.io/v1/csinodes/{node}"))
+}
+
 /// A moment as Kubernetes writes a Time: whole seconds.
 pub fn whole_seconds(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

@@ -34,9 +34,7 @@ impl BoundVolume {
     pub(super) fn of(cluster: &Cluster, claim: &PersistentVolumeClaim) -> Self {
         match cluster.volume(&claim.volume) {
             None => Self::Missing,
-            Some(volume) => {
-                Self::At(Places { affinity: volume.node_affinity.clone(), migrated: migrated(volume) })
-            }
+            Some(volume) => Self::At(Places::of(volume)),
         }
     }
 
@@ -62,7 +60,21 @@ fn migrated(volume: &PersistentVolume) -> Option<Migrated> {
     Some(Migrated { plugin: volume.migrated_plugin()?, affinity: volume.migrated_node_affinity() })
 }
 
+/// Whether a node with these labels can reach a volume. An error if the volume is a disk of the way of old that the node
+/// hands to a CSI driver, and the driver's form of it cannot be told.
+pub fn reaches_volume(
+    volume: &PersistentVolume,
+    node: &Labels,
+    csi_node: Option<&CsiNode>,
+) -> Result<bool, Status> {
+    Ok(reaches(Places::of(volume).on(csi_node)?, node))
+}
+
 impl Places {
+    fn of(volume: &PersistentVolume) -> Self {
+        Self { affinity: volume.node_affinity.clone(), migrated: migrated(volume) }
+    }
+
     /// The node affinity that counts on a node, which says what it hands to CSI drivers.
     fn on(&self, csi_node: Option<&CsiNode>) -> Result<Option<&NodeSelector>, Status> {
         let hands_over = |plugin: &str| {

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use supercargo_framework::{Code, Status, Verdict};
+use supercargo_framework::{Code, Status};
 use supercargo_model::{
     Cluster, Key, Name, Node, Pod,
     storage::{CsiNode, PersistentVolumeClaim, VolumeBindingMode, VolumeSource},
 };
 
-use super::{bound::BoundVolume, delayed::DelayedClaim};
-
-/// The controller's mark on a claim that it has bound for good.
-const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+use super::{
+    annotations::BIND_COMPLETED,
+    bound::BoundVolume,
+    delayed::{DelayedClaim, Found},
+};
 
 const UNBOUND_IMMEDIATE: &str = "pod has unbound immediate PersistentVolumeClaims";
 
@@ -64,13 +65,14 @@ impl PodClaims {
         Ok(Self { bound: bound.into(), delayed: delayed.into() })
     }
 
-    /// Whether a node can reach the bound volumes, and what could be bound or made for the other claims.
-    pub(super) fn check(&self, node: &Node, csi_node: Option<&CsiNode>) -> Verdict {
+    /// What a node has for the claims that wait, if it can reach the volumes of the others.
+    pub(super) fn find(&self, node: &Node, csi_node: Option<&CsiNode>) -> Result<Found<'_>, Status> {
         let bound = BoundVolume::check(&self.bound, &node.labels, csi_node)?;
-        let delayed = DelayedClaim::check(&self.delayed, node);
-        let mut refusals: Vec<Refusal> = bound.into_iter().chain(delayed).collect();
-        if refusals.is_empty() {
-            return Ok(());
+        let mut refusals: Vec<Refusal> = bound.into_iter().collect();
+        match DelayedClaim::find(&self.delayed, node) {
+            Ok(found) if refusals.is_empty() => return Ok(found),
+            Ok(_) => {}
+            Err(refusal) => refusals.push(refusal),
         }
         refusals.sort();
         let reasons = refusals.into_iter().map(|refusal| refusal.reason().into());

@@ -10,17 +10,16 @@ use supercargo_model::{
     },
 };
 
-use super::{claims::Refusal, reach::reaches};
-
-/// An earlier decision: the node for which a volume is being made.
-const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+use super::{annotations::SELECTED_NODE, claims::Refusal, plan::ClaimId, reach::reaches};
 
 /// The provisioner of classes whose volumes are all made by hand.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// A claim that waits for its pod's node.
 pub(super) struct DelayedClaim {
+    id: ClaimId,
     size: Quantity,
+    /// An earlier decision: the node for which a volume is being made.
     selected_node: Option<Name>,
     /// Volumes that are there for this claim alone.
     prebound: Vec<Candidate>,
@@ -32,6 +31,15 @@ pub(super) struct DelayedClaim {
 struct Candidate {
     name: Name,
     affinity: Option<Arc<NodeSelector>>,
+}
+
+/// What a node has for a pod's claims.
+#[derive(Default)]
+pub(super) struct Found<'a> {
+    /// Volumes to bind claims to.
+    pub(super) bind: Vec<(&'a Name, &'a DelayedClaim)>,
+    /// Claims for which a volume can be made.
+    pub(super) provision: Vec<&'a DelayedClaim>,
 }
 
 /// How a volume can be made for a claim.
@@ -50,6 +58,7 @@ impl DelayedClaim {
         let (prebound, available) = candidates(cluster, claim);
         let class = cluster.storage_class(claim.class_name());
         Self {
+            id: ClaimId::of(claim),
             size: claim.size.unwrap_or_default(),
             selected_node: claim.annotations.get(SELECTED_NODE).cloned(),
             prebound,
@@ -64,30 +73,37 @@ impl DelayedClaim {
         self.selected_node.is_none().then_some(self.size)
     }
 
-    /// Why a node will not do for all of the claims: the first reason there is.
-    pub(super) fn check(claims: &[Self], node: &Node) -> Option<Refusal> {
+    /// The claim.
+    pub(super) fn id(&self) -> &ClaimId {
+        &self.id
+    }
+
+    /// What a node has for all of the claims; or why it will not do: the first reason there is.
+    pub(super) fn find<'a>(claims: &'a [Self], node: &Node) -> Result<Found<'a>, Refusal> {
         let elsewhere =
             |claim: &Self| claim.selected_node.as_ref().is_some_and(|selected| *selected != node.name);
         if claims.iter().any(elsewhere) {
-            return Some(Refusal::NothingToBind);
+            return Err(Refusal::NothingToBind);
         }
-        let mut chosen = Vec::new();
-        let mut to_make = Vec::new();
+        let mut found = Found::default();
         for claim in claims {
-            match claim.find_volume(&node.labels, &chosen) {
-                Some(volume) => chosen.push(volume),
-                None => to_make.push(claim),
+            match claim.find_volume(&node.labels, &found.bind) {
+                Some(volume) => found.bind.push((volume, claim)),
+                None => found.provision.push(claim),
             }
         }
-        to_make.into_iter().find_map(|claim| claim.provisioning.check(&node.labels))
+        match found.provision.iter().find_map(|claim| claim.provisioning.check(&node.labels)) {
+            Some(refusal) => Err(refusal),
+            None => Ok(found),
+        }
     }
 
     /// A volume to bind the claim to, other than those chosen for the pod's other claims.
-    fn find_volume(&self, node: &Labels, chosen: &[&Name]) -> Option<&Name> {
+    fn find_volume(&self, node: &Labels, chosen: &[(&Name, &Self)]) -> Option<&Name> {
         if self.selected_node.is_some() {
             return None;
         }
-        let free = |candidate: &&Candidate| !chosen.contains(&&candidate.name);
+        let free = |candidate: &&Candidate| chosen.iter().all(|(volume, _)| **volume != candidate.name);
         let in_reach = |candidate: &&Candidate| reaches(candidate.affinity.as_deref(), node);
         // A volume that is meant for the claim rules all others out, even where it is out of reach.
         let found = match self.prebound.iter().find(free) {
@@ -122,7 +138,8 @@ fn fits(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
         && !volume.terminating
 }
 
-fn refers_to(reference: &ClaimRef, claim: &PersistentVolumeClaim) -> bool {
+/// Whether a volume is meant for a claim: the very one, or any of its name.
+pub(super) fn refers_to(reference: &ClaimRef, claim: &PersistentVolumeClaim) -> bool {
     let uid = reference.uid.as_ref().filter(|uid| !uid.is_empty());
     reference.name.as_ref() == Some(&claim.name)
         && reference.namespace.as_ref() == Some(&claim.namespace)

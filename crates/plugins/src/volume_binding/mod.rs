@@ -2,7 +2,7 @@
 //! those that can be made there.
 
 use serde::{Deserialize, de::IgnoredAny};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
@@ -18,11 +18,18 @@ use supercargo_model::{Cluster, NodeInfo, Pod};
 
 use crate::fast_parts::only_without_volumes;
 
+pub mod annotations;
+mod assumed;
 mod bound;
 mod claims;
 mod delayed;
 mod events;
+mod plan;
 mod reach;
+
+pub use assumed::{AssumedVolumes, Assumption, Restored};
+pub use bound::reaches_volume;
+pub use plan::{ClaimId, VolumePlan, plan};
 
 use claims::{PodClaims, claims_of_pod};
 
@@ -32,10 +39,12 @@ pub const NAME: &str = "VolumeBinding";
 /// The plugin.
 pub struct VolumeBinding;
 
+/// How long a pod waits for its volumes unless the arguments say otherwise.
+const DEFAULT_BIND_TIMEOUT_SECONDS: i64 = 600;
+
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct VolumeBindingArgs {
-    /// Checked only: this core waits for no binding, the live scheduler will.
     bind_timeout_seconds: Option<i64>,
     shape: Option<IgnoredAny>,
 }
@@ -43,17 +52,26 @@ struct VolumeBindingArgs {
 impl VolumeBinding {
     /// The plugin, if its arguments are right.
     pub fn new(args: &Args<'_>) -> Result<Self, Problems> {
-        let given: VolumeBindingArgs = args.decode()?;
-        let mut problems = Problems::default();
-        if given.bind_timeout_seconds.is_some_and(|seconds| seconds < 0) {
-            problems.push(args.problem("bindTimeoutSeconds", "must not be negative"));
-        }
-        if given.shape.is_some() {
-            let message =
-                "has no effect while the feature gate StorageCapacityScoring is off, as it is by default";
-            problems.push(args.problem("shape", message).hint("remove it"));
-        }
-        if problems.is_empty() { Ok(Self) } else { Err(problems) }
+        bind_timeout(args).map(|_| Self)
+    }
+}
+
+/// How long a pod waits for its volumes, by the plugin's arguments. Nothing here waits: it is for who binds volumes.
+pub fn bind_timeout(args: &Args<'_>) -> Result<Duration, Problems> {
+    let given: VolumeBindingArgs = args.decode()?;
+    let mut problems = Problems::default();
+    let seconds = u64::try_from(given.bind_timeout_seconds.unwrap_or(DEFAULT_BIND_TIMEOUT_SECONDS));
+    if seconds.is_err() {
+        problems.push(args.problem("bindTimeoutSeconds", "must not be negative"));
+    }
+    if given.shape.is_some() {
+        let message =
+            "has no effect while the feature gate StorageCapacityScoring is off, as it is by default";
+        problems.push(args.problem("shape", message).hint("remove it"));
+    }
+    match seconds {
+        Ok(seconds) if problems.is_empty() => Ok(Duration::from_secs(seconds)),
+        _ => Err(problems),
     }
 }
 
@@ -70,7 +88,7 @@ impl PreFilter for VolumeBinding {
 impl Filter for VolumeBinding {
     fn filter(&self, prepared: &Prepared, cluster: &Cluster, _: &Pod, node: &NodeInfo) -> Verdict {
         let claims = prepared.get::<PodClaims>()?;
-        claims.check(&node.node, cluster.csi_node(node.name()))
+        claims.find(&node.node, cluster.csi_node(node.name())).map(drop)
     }
 }
 
@@ -89,7 +107,7 @@ impl Score for VolumeBinding {
     }
 }
 
-/// Nothing is kept: volumes change hands in the cluster's API, and this core sees the cluster only as it is.
+/// Nothing is kept here: volumes are given away in the cluster itself, by [`AssumedVolumes`], which needs to change it.
 impl Reserve for VolumeBinding {
     fn reserve(&self, _: &Pod, _: &str) -> Verdict {
         Ok(())
@@ -98,7 +116,7 @@ impl Reserve for VolumeBinding {
     fn unreserve(&self, _: &Pod, _: &str) {}
 }
 
-/// Nothing is written: there is no API here to bind claims through. The live scheduler will do it at this point.
+/// Nothing is written: there is no API here to bind claims through. The live scheduler carries the [`plan()`] out.
 impl PreBind for VolumeBinding {
     fn pre_bind(&self, _: &Pod, _: &str) -> Verdict {
         Ok(())

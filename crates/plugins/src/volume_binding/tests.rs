@@ -6,6 +6,9 @@ use supercargo_framework::{
 use supercargo_manifest::{Source, read};
 use supercargo_model::testing::{Builder, cluster, node, object, pod};
 
+mod assumed;
+mod plan;
+
 use super::*;
 use crate::testing::{filter, plain_score};
 
@@ -452,6 +455,7 @@ fn arguments() {
         assert_eq!(paths, *wrong, "{text}");
     }
     assert!(VolumeBinding::new(&Args::none()).is_ok());
+    assert_eq!(bind_timeout(&Args::none()).unwrap(), Duration::from_secs(600));
 }
 
 #[test]
