@@ -1,0 +1,53 @@
+//! What the running scheduler serves.
+//!
+//! Health is open to everybody. Everything else (`/metrics`, `/configz`, and whatever routes are added) is for callers
+//! whom the API server knows and allows, as with kube-scheduler; a look-up that fails is a refusal.
+//!
+//! [`Server::bind`] listens, [`Routes`] says what there is, [`Access`] who may see it. Traffic with the API server is not
+//! this crate's: it asks through a [`Reviewer`].
+//!
+//! ```no_run
+//! # use std::{net::IpAddr, sync::Arc};
+//! # use supercargo_server::{metrics::*, *};
+//! # use tokio_util::sync::CancellationToken;
+//! # async fn run(
+//! #     bind_address: IpAddr, secure_port: u16, reviewer: Arc<dyn Reviewer>, synced: tokio::sync::watch::Receiver<bool>,
+//! #     configuration: serde_json::Value, explain: axum::Router, stop: CancellationToken,
+//! # ) -> Result<(), ServeError> {
+//! let metrics = Arc::new(Metrics::new(&BuildInfo::new(env!("CARGO_PKG_VERSION"), ""), Clock::system()));
+//! let configz = Configz::default();
+//! configz.set("kubescheduler.config.k8s.io", configuration);
+//! let readyz = vec![
+//!     Check::ping(),
+//!     Check::flag("informer-sync", synced, "not everything is listed yet"),
+//!     Check::shutdown(stop.clone()),
+//! ];
+//! let routes = Routes::new(Health { readyz, ..Health::default() }, metrics.clone(), configz)
+//!     .merge(explain)
+//!     .protected(Access::new(reviewer, AccessOptions::default(), Clock::system()));
+//! if let Some(port) = Port::from_flag(secure_port) {
+//!     let transport = Transport::Tls(TlsOptions::default());
+//!     let options = ServerOptions { address: bind_address, port, transport, limits: Limits::default() };
+//!     let server = Server::bind(options).await?;
+//!     tokio::spawn(server.serve(routes, stop.cancelled_owned()));
+//! }
+//! # Ok(()) }
+//! ```
+
+mod access;
+mod clock;
+mod connection;
+mod error;
+mod health;
+pub mod metrics;
+mod routes;
+mod server;
+mod tls;
+
+pub use access::{Access, AccessOptions, AccessRequest, BoxFuture, ReviewError, Reviewer, User, Verdict};
+pub use clock::Clock;
+pub use error::ServeError;
+pub use health::{Check, Health};
+pub use routes::{Configz, ListPods, Protected, Routes};
+pub use server::{Drained, Limits, Port, Server, ServerOptions, Transport};
+pub use tls::{Certificate, TlsOptions, TlsVersion};

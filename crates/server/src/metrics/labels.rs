@@ -1,0 +1,258 @@
+//! The closed sets that labels are taken from, in kube-scheduler's spelling: series stay as few as these allow.
+
+use std::borrow::Cow;
+
+macro_rules! label {
+    ($(#[$about:meta])* $name:ident { $($(#[$what:meta])* $value:ident = $text:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[$what])* #[doc = concat!("`", $text, "`")] $value,)+
+        }
+
+        impl $name {
+            /// Every value, in order.
+            pub const ALL: &[Self] = &[$(Self::$value,)+];
+
+            /// As it is written in a series.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$value => $text,)+ }
+            }
+        }
+    };
+}
+
+label! {
+    /// A point at which plugins take part in a cycle.
+    ExtensionPoint {
+        PreFilter = "PreFilter",
+        Filter = "Filter",
+        PreFilterExtensionAddPod = "PreFilterExtensionAddPod",
+        PreFilterExtensionRemovePod = "PreFilterExtensionRemovePod",
+        PostFilter = "PostFilter",
+        PreScore = "PreScore",
+        Score = "Score",
+        ScoreExtensionNormalize = "ScoreExtensionNormalize",
+        PreBind = "PreBind",
+        PreBindPreFlight = "PreBindPreFlight",
+        Bind = "Bind",
+        PostBind = "PostBind",
+        Reserve = "Reserve",
+        Unreserve = "Unreserve",
+        Permit = "Permit",
+    }
+}
+
+label! {
+    /// What a plugin, or all plugins of an extension point, answered.
+    Status {
+        Success = "Success",
+        Error = "Error",
+        Unschedulable = "Unschedulable",
+        UnschedulableAndUnresolvable = "UnschedulableAndUnresolvable",
+        Wait = "Wait",
+        Skip = "Skip",
+        Pending = "Pending",
+    }
+}
+
+label! {
+    /// How an attempt to schedule a pod ended.
+    Attempt {
+        Scheduled = "scheduled",
+        Unschedulable = "unschedulable",
+        Error = "error",
+    }
+}
+
+label! {
+    /// Where pending pods wait.
+    Queue {
+        Active = "active",
+        Backoff = "backoff",
+        Unschedulable = "unschedulable",
+        /// Held back by scheduling gates; pods come to it as `unschedulable`.
+        Gated = "gated",
+    }
+}
+
+label! {
+    /// What a queueing hint said about an event.
+    Hint {
+        Queue = "Queue",
+        QueueSkip = "QueueSkip",
+        Error = "Error",
+    }
+}
+
+label! {
+    /// What the scheduler's cache counts.
+    Cached {
+        Nodes = "nodes",
+        Pods = "pods",
+        AssumedPods = "assumed_pods",
+    }
+}
+
+label! {
+    /// Work that runs beside the scheduling cycle.
+    Task {
+        Binding = "binding",
+        PrioritizingExtender = "prioritizing_extender",
+        Preemption = "DefaultPreemption",
+    }
+}
+
+label! {
+    /// Whether something went well.
+    Success {
+        Success = "success",
+        Error = "error",
+    }
+}
+
+label! {
+    /// Writes to the API server that the cycle does not wait for.
+    Call {
+        PodStatusPatch = "pod_status_patch",
+        PodBinding = "pod_binding",
+    }
+}
+
+label! {
+    /// Steps of volume scheduling that may fail.
+    VolumeStage {
+        Predicate = "predicate",
+        Assume = "assume",
+        Bind = "bind",
+    }
+}
+
+label! {
+    /// Steps in the older summary of scheduling.
+    Operation {
+        PredicateEvaluation = "predicate_evaluation",
+        PriorityEvaluation = "priority_evaluation",
+        PreemptionEvaluation = "preemption_evaluation",
+        Binding = "binding",
+    }
+}
+
+label! {
+    /// HTTP methods of requests to the API server.
+    Method {
+        Get = "GET",
+        Post = "POST",
+        Put = "PUT",
+        Patch = "PATCH",
+        Delete = "DELETE",
+    }
+}
+
+label! {
+    /// By which way the engine decided.
+    Path {
+        Fast = "fast",
+        Slow = "slow",
+    }
+}
+
+label! {
+    /// What has changed in the cluster. The names are those of the events that plugins ask for.
+    Resource {
+        Pod = "Pod",
+        AssignedPod = "AssignedPod",
+        UnschedulablePod = "UnschedulablePod",
+        Node = "Node",
+        PersistentVolume = "PersistentVolume",
+        PersistentVolumeClaim = "PersistentVolumeClaim",
+        CsiNode = "storage.k8s.io/CSINode",
+        CsiDriver = "storage.k8s.io/CSIDriver",
+        VolumeAttachment = "storage.k8s.io/VolumeAttachment",
+        CsiStorageCapacity = "storage.k8s.io/CSIStorageCapacity",
+        StorageClass = "storage.k8s.io/StorageClass",
+        ResourceClaim = "resource.k8s.io/ResourceClaim",
+        ResourceSlice = "resource.k8s.io/ResourceSlice",
+        DeviceClass = "resource.k8s.io/DeviceClass",
+        PodGroup = "scheduling.k8s.io/PodGroup",
+    }
+}
+
+label! {
+    /// How it has changed.
+    Action {
+        Add = "Add",
+        Delete = "Delete",
+        Update = "Update",
+        UpdateNodeAllocatable = "UpdateNodeAllocatable",
+        UpdateNodeLabel = "UpdateNodeLabel",
+        UpdateNodeTaint = "UpdateNodeTaint",
+        UpdateNodeCondition = "UpdateNodeCondition",
+        UpdateNodeAnnotation = "UpdateNodeAnnotation",
+        UpdateNodeDeclaredFeature = "UpdateNodeDeclaredFeature",
+        UpdatePodLabel = "UpdatePodLabel",
+        UpdatePodScaleDown = "UpdatePodScaleDown",
+        UpdatePodToleration = "UpdatePodToleration",
+        UpdatePodSchedulingGatesEliminated = "UpdatePodSchedulingGatesEliminated",
+        UpdatePodGeneratedResourceClaim = "UpdatePodGeneratedResourceClaim",
+    }
+}
+
+label! {
+    /// What the scheduler watches, in the plural that addresses it.
+    Watched {
+        Nodes = "nodes",
+        Pods = "pods",
+        Namespaces = "namespaces",
+        Services = "services",
+        ReplicationControllers = "replicationcontrollers",
+        ReplicaSets = "replicasets",
+        StatefulSets = "statefulsets",
+        PodDisruptionBudgets = "poddisruptionbudgets",
+        PersistentVolumes = "persistentvolumes",
+        PersistentVolumeClaims = "persistentvolumeclaims",
+        StorageClasses = "storageclasses",
+        CsiNodes = "csinodes",
+        CsiDrivers = "csidrivers",
+        CsiStorageCapacities = "csistoragecapacities",
+        VolumeAttachments = "volumeattachments",
+        ResourceClaims = "resourceclaims",
+        ResourceSlices = "resourceslices",
+        DeviceClasses = "deviceclasses",
+        ConfigMaps = "configmaps",
+    }
+}
+
+/// What moves pods between queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// Something changed in the cluster.
+    Change(Resource, Action),
+    /// An attempt to schedule the pod failed.
+    ScheduleAttemptFailure,
+    /// The pod's backoff is over.
+    BackoffComplete,
+    /// The pod was taken before its backoff was over, as nothing else was to do.
+    PopFromBackoffQ,
+    /// A plugin asked for the pod.
+    ForceActivate,
+    /// The pod lay unschedulable for too long.
+    UnschedulableTimeout,
+    /// The pod is in its cycle; only among events in flight.
+    PodPopped,
+}
+
+impl Event {
+    /// As it is written in a series.
+    pub fn label(self) -> Cow<'static, str> {
+        match self {
+            Self::Change(resource, action) => Cow::Owned(format!("{}{}", resource.as_str(), action.as_str())),
+            Self::ScheduleAttemptFailure => Cow::Borrowed("ScheduleAttemptFailure"),
+            Self::BackoffComplete => Cow::Borrowed("BackoffComplete"),
+            Self::PopFromBackoffQ => Cow::Borrowed("PopFromBackoffQ"),
+            Self::ForceActivate => Cow::Borrowed("ForceActivate"),
+            Self::UnschedulableTimeout => Cow::Borrowed("UnschedulableTimeout"),
+            Self::PodPopped => Cow::Borrowed("PodPopped"),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What only Supercargo has: metrics that kube-scheduler does not know, all named `supercargo_…`.
+
+use prometheus::{IntCounter, IntCounterVec, Registry};
+
+use super::{
+    BuildInfo,
+    define::Define,
+    labels::{Path, Watched},
+};
+
+/// What only Supercargo has.
+pub struct Own {
+    decisions: IntCounterVec,
+    watch_restarts: IntCounterVec,
+    events_dropped: IntCounter,
+}
+
+impl Own {
+    pub(super) fn new(registry: &Registry, build: &BuildInfo) -> Self {
+        let define = Define(registry);
+        define
+            .gauges("supercargo_build_info", "Always 1; the labels say what runs.", &["version", "commit"])
+            .with_label_values(&[&build.version, &build.commit])
+            .set(1);
+        Self {
+            decisions: define.counters(
+                "supercargo_decisions_total",
+                "Cycles by how the engine decided: fast from what is kept about the pod's shape, or slow with every plugin.",
+                &["path"],
+            ),
+            watch_restarts: define.counters(
+                "supercargo_watch_restarts_total",
+                "Watches that ended and were begun again.",
+                &["resource"],
+            ),
+            events_dropped: define.counter(
+                "supercargo_events_dropped_total",
+                "Events about pods that were not written because too many waited.",
+            ),
+        }
+    }
+
+    pub(super) fn decisions(&self) -> Vec<IntCounter> {
+        Path::ALL.iter().map(|path| self.decisions.with_label_values(&[path.as_str()])).collect()
+    }
+
+    /// The watch on this resource ended and is begun again.
+    pub fn watch_restarted(&self, resource: Watched) {
+        self.watch_restarts.with_label_values(&[resource.as_str()]).inc();
+    }
+
+    /// Events about pods were dropped because too many waited.
+    pub fn events_dropped(&self, count: u64) {
+        self.events_dropped.inc_by(count);
+    }
+}

@@ -1,0 +1,92 @@
+//! What is served where, all of it behind the guard.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use axum::{
+    Router,
+    http::{StatusCode, header},
+    middleware,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+
+use crate::{
+    access::{Access, guard},
+    health::Health,
+    metrics::{CONTENT_TYPE, Metrics, PodResources, pod_resources_text},
+};
+
+/// The configurations in force, by name, as `/configz` shows them.
+#[derive(Clone, Default)]
+pub struct Configz(Arc<Mutex<BTreeMap<String, Value>>>);
+
+impl Configz {
+    /// This is the configuration of that name from now on. It is shown as it is: it must hold no secrets.
+    pub fn set(&self, name: &str, configuration: Value) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), configuration);
+    }
+
+    fn json(&self) -> String {
+        let configurations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        serde_json::to_string(&*configurations).expect("JSON values are JSON")
+    }
+}
+
+/// Lists the pods for `/metrics/resources`; nothing while another process leads.
+pub type ListPods = Arc<dyn Fn() -> Vec<PodResources> + Send + Sync>;
+
+/// What is served.
+pub struct Routes(Router);
+
+impl Routes {
+    /// Health, metrics and configurations.
+    pub fn new(health: Health, metrics: Arc<Metrics>, configz: Configz) -> Self {
+        let (all, slis) = (metrics.clone(), metrics.clone());
+        let router = health
+            .routes(&metrics)
+            .route("/metrics", get(async move || exposition(all.text())))
+            .route("/metrics/slis", get(async move || exposition(slis.checks.text())))
+            .route("/configz", get(async move || json(configz.json())));
+        Self(router)
+    }
+
+    /// With `/metrics/resources`: what each pod asks for.
+    pub fn pod_resources(self, list: ListPods) -> Self {
+        Self(self.0.route("/metrics/resources", get(async move || pod_resources(list.clone()).await)))
+    }
+
+    /// With these routes too. Their handlers find the caller as an `Extension<User>`.
+    pub fn merge(self, routes: Router) -> Self {
+        Self(self.0.merge(routes))
+    }
+
+    /// All of it, also what is not there, for those only whom `access` lets in.
+    pub fn protected(self, access: Access) -> Protected {
+        Protected(self.0.layer(middleware::from_fn_with_state(Arc::new(access), guard)))
+    }
+}
+
+/// Routes that nobody reaches but through the guard: the only kind that is served.
+#[derive(Clone)]
+pub struct Protected(pub(crate) Router);
+
+/// Many pods are many lines: written apart from the threads that answer others.
+async fn pod_resources(list: ListPods) -> Response {
+    match spawn_blocking(move || pod_resources_text(&list())).await {
+        Ok(text) => exposition(text),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn exposition(text: String) -> Response {
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response()
+}
+
+fn json(text: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
