@@ -1,0 +1,152 @@
+//! Deletion: preconditions, grace and finalizers.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Api, Caller, ListOptions, Place};
+use crate::clock;
+use crate::failure::Failure;
+use crate::object::{self, at, set_meta, text};
+use crate::resource::{self, NAMESPACES, PODS, Resource};
+use crate::store::{Object, Store};
+
+/// What a deletion insists on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) grace_period_seconds: Option<i64>,
+    pub(crate) uid: Option<String>,
+    pub(crate) resource_version: Option<String>,
+}
+
+impl DeleteOptions {
+    /// From the body of a request; what is not said is not insisted on.
+    pub(crate) fn read(body: &Value) -> Self {
+        let precondition = |key: &str| {
+            Some(text(body, &["preconditions", key]).to_owned()).filter(|given| !given.is_empty())
+        };
+        Self {
+            grace_period_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64),
+            uid: precondition("uid"),
+            resource_version: precondition("resourceVersion"),
+        }
+    }
+
+    pub(super) fn check(&self, place: Place<'_>, object: &Object) -> Result<(), Failure> {
+        let known = object::uid(&object.value);
+        if let Some(uid) = self.uid.as_deref().filter(|uid| *uid != known) {
+            let why = format!(
+                "the UID in the precondition ({uid}) does not match the UID in record ({known}). \
+                 The object might have been deleted and then recreated"
+            );
+            return Err(Failure::conflict(place.resource, place.name, why));
+        }
+        let known = object.version.to_string();
+        if let Some(version) = self.resource_version.as_deref().filter(|version| *version != known) {
+            let why = format!(
+                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
+                 ({known}). The object might have been modified"
+            );
+            return Err(Failure::conflict(place.resource, place.name, why));
+        }
+        Ok(())
+    }
+}
+
+/// How a deletion went.
+pub(crate) struct Deleted {
+    pub(crate) object: Arc<Object>,
+    /// It is gone; otherwise it waits for its grace or its finalizers.
+    pub(crate) gone: bool,
+}
+
+impl Api {
+    pub(crate) fn delete(
+        &self,
+        place: Place<'_>,
+        options: &DeleteOptions,
+        caller: &Caller,
+    ) -> Result<Deleted, Failure> {
+        self.delete_in(&mut self.store(), place, options, caller)
+    }
+
+    pub(super) fn delete_in(
+        &self,
+        store: &mut Store,
+        place: Place<'_>,
+        options: &DeleteOptions,
+        caller: &Caller,
+    ) -> Result<Deleted, Failure> {
+        let object = place.find(store)?;
+        options.check(place, &object)?;
+        if caller.dry_run {
+            return Ok(Deleted { object, gone: true });
+        }
+        let grace = grace_seconds(place.resource, &object.value, options);
+        if grace == 0 && !object::has_finalizers(&object.value) {
+            let object = store.remove(place.resource, place.namespace, place.name).unwrap_or(object);
+            if place.resource.is(&NAMESPACES) {
+                empty_namespace(store, place.name);
+            }
+            return Ok(Deleted { object, gone: true });
+        }
+        Ok(Deleted { object: mark(store, place, &object, grace), gone: false })
+    }
+
+    /// Deletes everything that a list would show; what was deleted.
+    pub(crate) fn delete_collection(
+        &self,
+        resource: &'static Resource,
+        namespace: &str,
+        list: &ListOptions,
+        options: &DeleteOptions,
+        caller: &Caller,
+    ) -> Result<Vec<Arc<Object>>, Failure> {
+        let listing = self.list(resource, namespace, list)?;
+        let mut deleted = Vec::with_capacity(listing.objects.len());
+        for object in &listing.objects {
+            let place = Place::new(resource, object::namespace(&object.value), object::name(&object.value));
+            match self.delete(place, options, caller) {
+                Ok(done) => deleted.push(done.object),
+                // Somebody else was faster.
+                Err(failure) if failure.reason() == "NotFound" => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(deleted)
+    }
+}
+
+/// Only pods are given time, and only those that may be running somewhere.
+fn grace_seconds(resource: &Resource, value: &Value, options: &DeleteOptions) -> i64 {
+    let may_run = !text(value, &["spec", "nodeName"]).is_empty()
+        && !matches!(text(value, &["status", "phase"]), "Succeeded" | "Failed");
+    if !resource.is(&PODS) || !may_run {
+        return 0;
+    }
+    let own = || at(value, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
+    options.grace_period_seconds.or_else(own).unwrap_or(30).max(0)
+}
+
+/// Marks an object as being deleted. Who deletes again can only shorten the time that is left.
+fn mark(store: &mut Store, place: Place<'_>, object: &Arc<Object>, grace_seconds: i64) -> Arc<Object> {
+    let known = at(&object.value, &["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
+    if object::is_terminating(&object.value) && known.unwrap_or(0) <= grace_seconds {
+        return object.clone();
+    }
+    let mut value = object.value.clone();
+    set_meta(&mut value, "deletionTimestamp", clock::in_seconds(grace_seconds));
+    set_meta(&mut value, "deletionGracePeriodSeconds", grace_seconds);
+    store.put(place.resource, value)
+}
+
+/// A namespace takes along what is in it.
+fn empty_namespace(store: &mut Store, namespace: &str) {
+    for resource in resource::ALL.iter().filter(|resource| resource.namespaced) {
+        let inside = store.objects(resource, namespace, None);
+        let names: Vec<String> = inside.map(|(_, object)| object::name(&object.value).to_owned()).collect();
+        for name in names {
+            store.remove(resource, namespace, &name);
+        }
+    }
+}

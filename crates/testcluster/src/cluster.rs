@@ -1,0 +1,349 @@
+//! The test cluster as tests hold it: objects without the wire, the referee's record, and faults.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
+
+use crate::access::Access;
+use crate::api::{Api, Caller, DeleteOptions, ListOptions, Patch, Place};
+use crate::failure::Failure;
+use crate::faults::{FaultPlan, FaultRule, Faults, ServerAction};
+use crate::http::{self, Server};
+use crate::object::{self, as_map};
+use crate::options::Options;
+use crate::patch::PatchKind;
+use crate::referee::{Binding, Violation};
+use crate::requests::RequestGroup;
+use crate::resource::{self, PODS, Resource};
+use crate::selector::Selector;
+use crate::store::Object;
+use crate::{NOTICE, controllers, events};
+
+/// How often a condition is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(2);
+
+/// A Kubernetes API server in memory. It ends when it is dropped.
+///
+/// What is created through this type is trusted: it may have a status, a uid, a node.
+pub struct TestCluster {
+    server: Arc<Server>,
+    address: SocketAddr,
+    runtime: Option<Runtime>,
+}
+
+impl TestCluster {
+    /// Starts a cluster on threads of its own, so that it runs whatever the caller does.
+    pub fn start(options: Options) -> io::Result<Self> {
+        tracing::warn!("{NOTICE}");
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(options.threads.max(1))
+            .thread_name("testcluster")
+            .enable_io()
+            .enable_time()
+            .build()?;
+        let api = Arc::new(Api::new(options.history_limit, options.seed));
+        let (sender, actions) = mpsc::unbounded_channel();
+        let faults = Arc::new(Faults::new(sender));
+        let server = Arc::new(Server::new(api, faults, options.bookmark_interval));
+        let listener = {
+            let _context = runtime.enter();
+            http::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, options.port)))?
+        };
+        let address = listener.local_addr()?;
+        runtime.spawn(http::serve(server.clone(), listener, actions));
+        controllers::start(&runtime, &server.api, &options);
+        Ok(Self { server, address, runtime: Some(runtime) })
+    }
+
+    /// Where it listens, such as `http://127.0.0.1:40123`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Stores a new object, whose `apiVersion` and `kind` say what it is.
+    pub fn create(&self, object: Value) -> Result<Value, Failure> {
+        let resource = resource_of(&object)?;
+        let created = self.server.api.create(resource, "", object, &Caller::test())?;
+        Ok(whole(resource, &created))
+    }
+
+    /// Stores new objects, one after another, up to the first that cannot be.
+    pub fn create_many(&self, objects: impl IntoIterator<Item = Value>) -> Result<(), Failure> {
+        let test = Caller::test();
+        for object in objects {
+            self.server.api.create(resource_of(&object)?, "", object, &test)?;
+        }
+        Ok(())
+    }
+
+    /// The object, if it exists. The resource is named as people do: `pods`, `pod`, `po`, `deployments.apps`.
+    pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, Failure> {
+        let resource = named(resource)?;
+        let found = self.server.api.get(Place::new(resource, namespace, name))?;
+        Ok(whole(resource, &found))
+    }
+
+    /// All objects of a resource, or those of a namespace.
+    pub fn list(&self, resource: &str, namespace: &str) -> Result<Vec<Value>, Failure> {
+        self.list_selected(resource, namespace, "", "")
+    }
+
+    /// Those that the label and field selectors select.
+    pub fn list_selected(
+        &self,
+        resource: &str,
+        namespace: &str,
+        labels: &str,
+        fields: &str,
+    ) -> Result<Vec<Value>, Failure> {
+        let resource = named(resource)?;
+        let selector = Selector::parse(resource, labels, fields)?;
+        let listing =
+            self.server.api.list(resource, namespace, &ListOptions { selector, ..ListOptions::default() })?;
+        Ok(listing.objects.iter().map(|object| whole(resource, object)).collect())
+    }
+
+    /// How many objects of a resource there are.
+    pub fn count(&self, resource: &str) -> Result<usize, Failure> {
+        Ok(self.server.api.store().count(named(resource)?))
+    }
+
+    /// Replaces an object, its status too. A `resourceVersion` in it must be the current one.
+    pub fn update(&self, object: Value) -> Result<Value, Failure> {
+        let resource = resource_of(&object)?;
+        let (namespace, name) = (object::namespace(&object).to_owned(), object::name(&object).to_owned());
+        let place = Place::new(resource, &namespace, &name);
+        let updated = self.server.api.update(place, "", object, &Caller::test())?;
+        Ok(whole(resource, &updated))
+    }
+
+    /// Changes an object; `resource` may name a subresource, as in `pods/status`.
+    pub fn patch(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        kind: PatchKind,
+        patch: Value,
+    ) -> Result<Value, Failure> {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        let resource = named(resource)?;
+        if !subresource.is_empty() && !resource.has(subresource) {
+            return Err(Failure::no_such_path());
+        }
+        let caller = Caller { field_manager: "test".to_owned(), ..Caller::test() };
+        let place = Place::new(resource, namespace, name);
+        let patched = self.server.api.patch(place, subresource, &Patch { kind, value: patch }, &caller)?;
+        Ok(whole(resource, &patched))
+    }
+
+    /// Deletes an object as `kubectl delete` would: with its grace, and respecting finalizers.
+    pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Failure> {
+        self.delete_with(resource, namespace, name, DeleteOptions::default())
+    }
+
+    /// Deletes an object without any grace.
+    pub fn delete_now(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Failure> {
+        let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+        self.delete_with(resource, namespace, name, options)
+    }
+
+    fn delete_with(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        options: DeleteOptions,
+    ) -> Result<(), Failure> {
+        let place = Place::new(named(resource)?, namespace, name);
+        self.server.api.delete(place, &options, &Caller::test()).map(drop)
+    }
+
+    /// Binds a pod to a node, as another scheduler would.
+    pub fn bind(&self, namespace: &str, pod: &str, node: &str) -> Result<(), Failure> {
+        let binding = json!({"target": {"kind": "Node", "name": node}});
+        self.server.api.bind(Place::new(&PODS, namespace, pod), &binding, &Caller::test())
+    }
+
+    /// How many pods have a node.
+    pub fn pods_bound(&self) -> usize {
+        let store = self.server.api.store();
+        let pods = store.objects(&PODS, "", None);
+        pods.filter(|(_, pod)| !object::text(&pod.value, &["spec", "nodeName"]).is_empty()).count()
+    }
+
+    /// Every binding that was accepted, in order.
+    pub fn bindings(&self) -> Vec<Binding> {
+        self.server.api.store().referee.bindings().to_vec()
+    }
+
+    /// Every rule that a binding broke.
+    pub fn violations(&self) -> Vec<Violation> {
+        self.server.api.store().referee.violations().to_vec()
+    }
+
+    /// How many requests came over HTTP, by verb, resource and user agent.
+    pub fn requests(&self) -> BTreeMap<RequestGroup, u64> {
+        self.server.requests.all()
+    }
+
+    /// How many requests with this verb came for this resource, such as `pods/binding`.
+    pub fn requests_for(&self, verb: &str, resource: &str) -> u64 {
+        let all = self.server.requests.all();
+        all.iter()
+            .filter(|(group, _)| group.verb == verb && group.resource == resource)
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    /// The version of the newest change.
+    pub fn resource_version(&self) -> u64 {
+        self.server.api.store().version()
+    }
+
+    /// What goes wrong on purpose.
+    pub fn faults(&self) -> FaultControl<'_> {
+        FaultControl { faults: &self.server.faults, api: &self.server.api }
+    }
+
+    /// Who has which token, and who may do what. The cluster waits while this is held.
+    pub fn access(&self) -> MutexGuard<'_, Access> {
+        self.server.api.access()
+    }
+
+    /// Waits until the condition holds.
+    pub async fn wait_until(
+        &self,
+        mut condition: impl FnMut(&Self) -> bool,
+        timeout: Duration,
+    ) -> Result<(), TimedOut> {
+        let start = Instant::now();
+        while !condition(self) {
+            if start.elapsed() > timeout {
+                return Err(TimedOut { after: timeout });
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until the condition holds, for callers that are not asynchronous.
+    pub fn wait_until_blocking(
+        &self,
+        mut condition: impl FnMut(&Self) -> bool,
+        timeout: Duration,
+    ) -> Result<(), TimedOut> {
+        let start = Instant::now();
+        while !condition(self) {
+            if start.elapsed() > timeout {
+                return Err(TimedOut { after: timeout });
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        Ok(())
+    }
+
+    /// Ends it: the port is closed, and so are all connections.
+    pub fn shutdown(self) {}
+}
+
+impl Drop for TestCluster {
+    fn drop(&mut self) {
+        self.server.hang_up();
+        if let Some(runtime) = self.runtime.take() {
+            // Waiting for it would panic where the caller is itself asynchronous.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl fmt::Debug for TestCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestCluster").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
+
+/// A condition did not hold in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedOut {
+    after: Duration,
+}
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the condition did not hold within {:?}", self.after)
+    }
+}
+
+impl Error for TimedOut {}
+
+/// The faults of a cluster.
+pub struct FaultControl<'a> {
+    faults: &'a Faults,
+    api: &'a Api,
+}
+
+impl FaultControl<'_> {
+    /// All that goes wrong now.
+    pub fn plan(&self) -> FaultPlan {
+        self.faults.plan()
+    }
+
+    /// Replaces all that goes wrong; counting and chance start anew.
+    pub fn set(&self, plan: FaultPlan) {
+        self.faults.set_plan(plan);
+    }
+
+    /// Lets one more thing go wrong.
+    pub fn add(&self, rule: FaultRule) {
+        self.faults.add_rule(rule);
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn clear(&self) {
+        self.faults.set_plan(FaultPlan::default());
+    }
+
+    /// Cuts all watches.
+    pub fn cut_watches(&self) {
+        self.faults.act(ServerAction::CutWatches);
+    }
+
+    /// Forgets the history: watches from before are too late.
+    pub fn compact(&self) {
+        self.api.store().compact();
+    }
+
+    /// Closes the port and all connections for a while, and comes back on the same port with the same objects.
+    pub fn restart(&self, down: Duration, forget_history: bool) {
+        let down_millis = u64::try_from(down.as_millis()).unwrap_or(u64::MAX);
+        self.faults.act(ServerAction::Restart { down_millis, forget_history });
+    }
+}
+
+fn named(name: &str) -> Result<&'static Resource, Failure> {
+    resource::named(name).filter(|found| !found.is_review()).ok_or_else(Failure::no_such_path)
+}
+
+fn resource_of(object: &Value) -> Result<&'static Resource, Failure> {
+    let (api_version, kind) = (object::text(object, &["apiVersion"]), object::text(object, &["kind"]));
+    resource::of_kind(api_version, kind).filter(|found| !found.is_review()).ok_or_else(|| {
+        Failure::bad_request(format!("no kind {kind:?} is registered for version {api_version:?}"))
+    })
+}
+
+fn whole(resource: &'static Resource, object: &Object) -> Value {
+    let mut value = events::shown(resource, &object.value).into_owned();
+    let map = as_map(&mut value);
+    map.insert("apiVersion".to_owned(), resource.api_version().into());
+    map.insert("kind".to_owned(), resource.kind.into());
+    value
+}

@@ -1,0 +1,39 @@
+//! What has lost the object that controls it is deleted.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::{CONTROLLER, all, controller};
+use crate::Failure;
+use crate::api::{Api, Caller, DeleteOptions, Place};
+use crate::object::{self, items, name, namespace, text, uid};
+use crate::resource::{DEPLOYMENTS, PODS, REPLICA_SETS, Resource};
+use crate::store::Object;
+
+pub(super) fn collect(api: &Api) -> Result<(), Failure> {
+    let (deployments, sets, pods) = (all(api, &DEPLOYMENTS), all(api, &REPLICA_SETS), all(api, &PODS));
+    collect_from(api, &REPLICA_SETS, &sets, &DEPLOYMENTS, &deployments)?;
+    collect_from(api, &PODS, &pods, &REPLICA_SETS, &sets)
+}
+
+fn collect_from(
+    api: &Api,
+    resource: &'static Resource,
+    objects: &[Arc<Object>],
+    owner_resource: &Resource,
+    owners: &[Arc<Object>],
+) -> Result<(), Failure> {
+    let alive: HashSet<&str> = owners.iter().map(|owner| uid(&owner.value)).collect();
+    for object in objects.iter().map(|object| &object.value).filter(|object| !object::is_terminating(object))
+    {
+        let owned_by_kind = items(object, &["metadata", "ownerReferences"])
+            .iter()
+            .any(|owner| owner["controller"] == true && text(owner, &["kind"]) == owner_resource.kind);
+        if owned_by_kind && controller(object).is_some_and(|owner| !alive.contains(owner)) {
+            let place = Place::new(resource, namespace(object), name(object));
+            let options = DeleteOptions { uid: Some(uid(object).to_owned()), ..DeleteOptions::default() };
+            api.delete(place, &options, &Caller::controller(CONTROLLER))?;
+        }
+    }
+    Ok(())
+}

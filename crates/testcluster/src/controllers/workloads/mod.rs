@@ -1,0 +1,113 @@
+//! Workload controllers, pretended: deployments get replica sets, those get pods, budgets are counted,
+//! and what has lost its owner goes.
+
+mod budgets;
+mod deployments;
+mod garbage;
+mod replica_sets;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::follow::Follower;
+use crate::Failure;
+use crate::api::{Api, Caller, Place};
+use crate::object::{at, items, map_at, name, namespace, text, uid};
+use crate::resource::{DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, Resource};
+use crate::store::Object;
+
+/// Changes that come together are looked at together.
+const PAUSE: Duration = Duration::from_millis(10);
+const CONTROLLER: &str = "workload-controller";
+
+pub(super) async fn run(api: Arc<Api>) {
+    let mut deployments = Follower::new(&api, &DEPLOYMENTS);
+    let mut replica_sets = Follower::new(&api, &REPLICA_SETS);
+    let mut pods = Follower::new(&api, &PODS);
+    let mut budgets = Follower::new(&api, &POD_DISRUPTION_BUDGETS);
+    loop {
+        tokio::select! {
+            () = deployments.changed() => {}
+            () = replica_sets.changed() => {}
+            () = pods.changed() => {}
+            () = budgets.changed() => {}
+        }
+        sleep(PAUSE).await;
+        for (what, done) in [
+            ("deployments", deployments::reconcile(&api)),
+            ("replica sets", replica_sets::reconcile(&api)),
+            ("disruption budgets", budgets::reconcile(&api)),
+            ("garbage", garbage::collect(&api)),
+        ] {
+            if let Err(failure) = done {
+                // Somebody else has changed the object: that wakes this loop again.
+                tracing::debug!(%failure, what, "not everything could be reconciled");
+            }
+        }
+    }
+}
+
+fn all(api: &Api, resource: &'static Resource) -> Vec<Arc<Object>> {
+    api.store().objects(resource, "", None).map(|(_, object)| object.clone()).collect()
+}
+
+/// The uid of the object that controls this one.
+fn controller(object: &Value) -> Option<&str> {
+    let owners = items(object, &["metadata", "ownerReferences"]);
+    owners.iter().find(|owner| owner["controller"] == true).map(|owner| text(owner, &["uid"]))
+}
+
+/// Objects by the uid of what controls them.
+fn by_controller(objects: &[Arc<Object>]) -> HashMap<&str, Vec<&Arc<Object>>> {
+    let mut owned: HashMap<&str, Vec<&Arc<Object>>> = HashMap::new();
+    for object in objects {
+        if let Some(owner) = controller(&object.value) {
+            owned.entry(owner).or_default().push(object);
+        }
+    }
+    owned
+}
+
+fn owner_reference(resource: &Resource, owner: &Value) -> Value {
+    json!({
+        "apiVersion": resource.api_version(),
+        "kind": resource.kind,
+        "name": name(owner),
+        "uid": uid(owner),
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
+
+fn replicas(object: &Value, half: &str, key: &str) -> u64 {
+    at(object, &[half, key]).and_then(Value::as_u64).unwrap_or(0)
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = items(pod, &["status", "conditions"]);
+    conditions.iter().any(|one| text(one, &["type"]) == "Ready" && text(one, &["status"]) == "True")
+}
+
+/// Writes numbers into an object's status, together with the generation they are about.
+fn write_status(
+    api: &Api,
+    resource: &'static Resource,
+    object: &Value,
+    numbers: &[(&str, u64)],
+) -> Result<(), Failure> {
+    let mut value = object.clone();
+    let generation = at(object, &["metadata", "generation"]).cloned();
+    let status = map_at(&mut value, "status");
+    for (key, number) in numbers {
+        status.insert((*key).to_owned(), (*number).into());
+    }
+    if let Some(generation) = generation {
+        status.insert("observedGeneration".to_owned(), generation);
+    }
+    let place = Place::new(resource, namespace(object), name(object));
+    api.update(place, "status", value, &Caller::controller(CONTROLLER)).map(drop)
+}

@@ -1,0 +1,159 @@
+//! What the server says about itself: version, health, groups and resources.
+
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use super::body::Answer;
+use super::openapi;
+use super::reply::{Reply, json_reply, raw};
+use crate::resource::{self, ALL, Resource};
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
+
+pub(super) fn answer(path: &str, accept: &str) -> Option<Reply> {
+    let wants_aggregated = accept.contains("as=APIGroupDiscoveryList") && accept.contains("v=v2;");
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let value = match parts.as_slice() {
+        ["healthz" | "livez" | "readyz", ..] => {
+            return Some(raw(StatusCode::OK, PLAIN_TEXT, Answer::whole("ok")));
+        }
+        ["api"] if wants_aggregated => return Some(aggregated(|group| group.is_empty())),
+        ["apis"] if wants_aggregated => return Some(aggregated(|group| !group.is_empty())),
+        ["version"] => version(),
+        ["api"] => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+        ["apis"] => json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups()}),
+        ["apis", name] => {
+            let mut group = groups().into_iter().find(|group| group["name"] == *name)?;
+            group["kind"] = "APIGroup".into();
+            group["apiVersion"] = "v1".into();
+            group
+        }
+        ["api", version] => resource_list("", version)?,
+        ["apis", group, version] => resource_list(group, version)?,
+        ["openapi", "v3"] => openapi::index(),
+        ["openapi", "v3", "api", version] => openapi::document("", version)?,
+        ["openapi", "v3", "apis", group, version] => openapi::document(group, version)?,
+        ["openapi", "v2"] => openapi::old_document(),
+        [] => {
+            json!({"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]})
+        }
+        _ => return None,
+    };
+    Some(json_reply(StatusCode::OK, &value))
+}
+
+fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": "36",
+        "gitVersion": "v1.36.0+testcluster",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none: this is Rust",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+    })
+}
+
+fn groups() -> Vec<Value> {
+    let named = resource::group_versions().into_iter().filter(|(group, _)| !group.is_empty());
+    named
+        .map(|(group, version)| {
+            let version = json!({"groupVersion": format!("{group}/{version}"), "version": version});
+            json!({"name": group, "versions": [version.clone()], "preferredVersion": version})
+        })
+        .collect()
+}
+
+fn of_version(group: &str, version: &str) -> Vec<&'static Resource> {
+    ALL.iter().copied().filter(|known| known.group == group && known.version == version).collect()
+}
+
+fn resource_list(group: &str, version: &str) -> Option<Value> {
+    let found = of_version(group, version);
+    let first = found.first()?;
+    let mut resources = Vec::new();
+    for resource in &found {
+        resources.push(json!({
+            "name": resource.plural,
+            "singularName": resource.singular,
+            "namespaced": resource.namespaced,
+            "kind": resource.kind,
+            "verbs": resource.verbs(),
+            "shortNames": resource.short_names,
+            "categories": resource.categories(),
+        }));
+        for subresource in resource.subresources {
+            let (group, version, kind) = subresource_kind(resource, subresource);
+            resources.push(json!({
+                "name": format!("{}/{subresource}", resource.plural),
+                "singularName": "",
+                "namespaced": resource.namespaced,
+                "group": group,
+                "version": version,
+                "kind": kind,
+                "verbs": subresource_verbs(subresource),
+            }));
+        }
+    }
+    let group_version = first.api_version();
+    Some(
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}),
+    )
+}
+
+fn subresource_verbs(subresource: &str) -> &'static [&'static str] {
+    if matches!(subresource, "binding" | "eviction") { &["create"] } else { &["get", "patch", "update"] }
+}
+
+fn subresource_kind(resource: &Resource, subresource: &str) -> (&'static str, &'static str, &'static str) {
+    match subresource {
+        "binding" => ("", "v1", "Binding"),
+        "eviction" => ("policy", "v1", "Eviction"),
+        "scale" => ("autoscaling", "v1", "Scale"),
+        _ => (resource.group, resource.version, resource.kind),
+    }
+}
+
+fn aggregated(wanted: impl Fn(&str) -> bool) -> Reply {
+    let versions = resource::group_versions().into_iter().filter(|(group, _)| wanted(group));
+    let items: Vec<Value> = versions
+        .map(|(group, version)| {
+            let resources: Vec<Value> = of_version(group, version).into_iter().map(aggregated_resource).collect();
+            let mut metadata = json!({"creationTimestamp": null});
+            if !group.is_empty() {
+                metadata["name"] = group.into();
+            }
+            json!({"metadata": metadata, "versions": [{"version": version, "resources": resources, "freshness": "Current"}]})
+        })
+        .collect();
+    let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
+    raw(StatusCode::OK, AGGREGATED, Answer::whole(list.to_string()))
+}
+
+fn aggregated_resource(resource: &'static Resource) -> Value {
+    let subresources: Vec<Value> = resource
+        .subresources
+        .iter()
+        .map(|subresource| {
+            let (group, version, kind) = subresource_kind(resource, subresource);
+            json!({
+                "subresource": subresource,
+                "responseKind": {"group": group, "version": version, "kind": kind},
+                "verbs": subresource_verbs(subresource),
+            })
+        })
+        .collect();
+    json!({
+        "resource": resource.plural,
+        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular,
+        "verbs": resource.verbs(),
+        "shortNames": resource.short_names,
+        "categories": resource.categories(),
+        "subresources": subresources,
+    })
+}

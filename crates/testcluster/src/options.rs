@@ -1,0 +1,60 @@
+//! How a test cluster is set up.
+
+use std::time::Duration;
+
+/// How a test cluster is set up. The default is an empty cluster in which nothing happens by itself.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The port on loopback; 0 is any that is free.
+    pub port: u16,
+    /// Where uids and generated names begin.
+    pub seed: u64,
+    /// How many changes of each resource are remembered for watches.
+    pub history_limit: usize,
+    /// How often watches that want bookmarks get one.
+    pub bookmark_interval: Duration,
+    /// How many threads serve requests.
+    pub threads: usize,
+    /// Kubelets that pretend to run what is bound to their nodes.
+    pub kubelets: Option<Kubelets>,
+    /// A controller that binds claims and makes volumes after this delay.
+    pub volumes: Option<Duration>,
+    /// Controllers that make pods for deployments and replica sets, count for disruption budgets, and collect garbage.
+    pub workloads: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            port: 0,
+            seed: 0,
+            history_limit: 10_000,
+            bookmark_interval: Duration::from_secs(60),
+            threads: 1,
+            kubelets: None,
+            volumes: None,
+            workloads: false,
+        }
+    }
+}
+
+/// How kubelets pretend.
+#[derive(Clone, Debug)]
+pub struct Kubelets {
+    /// How long a bound pod takes to run.
+    pub start_delay: Duration,
+    /// How long a deleted pod takes to end, at most its grace period; `None` is the whole grace period.
+    pub stop_delay: Option<Duration>,
+    /// How often every node reports, in its status and its lease; `None` is never.
+    pub heartbeat: Option<Duration>,
+}
+
+impl Default for Kubelets {
+    fn default() -> Self {
+        Self {
+            start_delay: Duration::from_millis(20),
+            stop_delay: Some(Duration::from_millis(50)),
+            heartbeat: None,
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The test cluster as its clients see it: over HTTP.
+
+mod access;
+mod bindings;
+mod client;
+mod controllers;
+mod discovery;
+mod faults;
+mod lists;
+mod objects;
+mod patches;
+mod robustness;
+mod speed;
+mod watches;
