@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::{bench, config, conformance, explain, simulate, style::Color};
+use crate::{bench, config, conformance, demo, explain, rbac, run, simulate, style::Color};
 
 /// Decides where pods go in a Kubernetes cluster, exactly as kube-scheduler 1.36 would, and explains itself.
 #[derive(Parser)]
@@ -26,6 +26,14 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Schedule the pods of a cluster, in kube-scheduler's place or beside it
+    Run(run::Options),
+    /// Print the permissions that a configuration needs, as manifests
+    Rbac(rbac::Options),
+    /// See the scheduler at work on a cluster in memory
+    Demo(demo::Options),
+    /// Run an API server in memory, for tests; it is not a cluster
+    Testcluster(demo::ClusterCommand),
     /// Schedule the pending pods of a cluster on paper
     Simulate(simulate::Options),
     /// Show why a pod goes where it goes, or nowhere

@@ -16,16 +16,23 @@ mod arguments;
 mod bench;
 mod config;
 mod conformance;
+mod demo;
 mod explain;
 mod failure;
 mod input;
 mod objects;
 mod output;
+mod rbac;
+mod run;
 mod shell;
 mod simulate;
 mod style;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use clap::{CommandFactory, Parser};
 use supercargo_framework::registry::Registry;
@@ -58,6 +65,10 @@ fn dispatch(command: Command, console: &mut Console, registry: &Registry) -> Res
         Command::Simulate(options) => simulate::run(&options, console, registry),
         Command::Explain(options) => explain::run(&options, console, registry),
         Command::Conformance(options) => conformance::run(&options, console, registry),
+        Command::Run(options) => run::run(&options, console, registry),
+        Command::Rbac(options) => rbac::run(&options, console, registry),
+        Command::Demo(options) => demo::run(&options, console, registry),
+        Command::Testcluster(options) => demo::run_cluster(&options, console),
         Command::Bench(options) => bench::run(&options, console, registry),
         Command::Config(command) => config::run(&command, console, registry),
         Command::Completions { shell } => shell::completions(shell, Arguments::command(), console),
@@ -69,5 +80,10 @@ fn dispatch(command: Command, console: &mut Console, registry: &Registry) -> Res
 fn usage(error: &clap::Error) -> ExitCode {
     // A reader that went away does not change what was asked for.
     let _ = error.print();
+    if let Some(clap::error::ContextValue::String(flag)) = error.get(clap::error::ContextKind::InvalidArg)
+        && let Some(why) = run::explain_unknown(flag)
+    {
+        let _ = writeln!(io::stderr(), "\nhint: kube-scheduler has this flag, supercargo has not: {why}");
+    }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(failure::CANNOT))
 }

@@ -79,6 +79,8 @@ pub struct ClientConnection {
     pub qps: f32,
     /// Requests at once beyond that.
     pub burst: u32,
+    /// The limit was written down, and is not just the default.
+    pub is_limited: bool,
 }
 
 /// The plugins of a scheduler name.
@@ -187,9 +189,14 @@ impl ProfileConfiguration {
 }
 
 impl Arguments {
+    /// As plugins read them.
+    pub fn args(&self) -> Args<'_> {
+        Args::new(&self.source, &self.value, self.path.as_str())
+    }
+
     /// Makes their plugin.
     pub(crate) fn build(&self, registry: &Registry) -> Result<Plugin, Problems> {
-        find(registry, &self.plugin)?.build(&Args::new(&self.source, &self.value, self.path.as_str()))
+        find(registry, &self.plugin)?.build(&self.args())
     }
 }
 

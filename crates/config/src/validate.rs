@@ -198,6 +198,7 @@ pub(crate) fn connection_of(document: &Document) -> ClientConnection {
         kubeconfig: fields.kubeconfig.clone(),
         accept_content_types: fields.accept_content_types.clone(),
         content_type: filled(&fields.content_type, defaults::CONTENT_TYPE),
+        is_limited: fields.qps != 0.0,
         qps: if fields.qps == 0.0 { defaults::QUERIES_PER_SECOND } else { fields.qps },
         burst: u32::try_from(if fields.burst == 0 { defaults::BURST } else { fields.burst })
             .unwrap_or_default(),

@@ -20,6 +20,11 @@ impl Configuration {
         yaml::write(&self.to_value(registry))
     }
 
+    /// All of it as JSON.
+    pub fn to_json(&self, registry: &Registry) -> String {
+        self.to_value(registry).to_json()
+    }
+
     /// All of it as a value.
     pub(crate) fn to_value(&self, registry: &Registry) -> Value {
         let mut fields = vec![

@@ -3,9 +3,11 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use supercargo_framework::{
-    Code,
+    Code, Status,
     preemption::{FilterState, Nominations, Rejection},
     profile::{CycleError, PreFilterEnd, PreFiltered, Profile, ProfileRunner},
+    registry::Point,
+    stopwatch::Stopwatch,
 };
 use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
 
@@ -193,6 +195,26 @@ impl Engine {
     /// The profile that a pod asks for.
     pub fn profile(&self, scheduler_name: &str) -> Option<&Profile> {
         self.find(scheduler_name).map(|p| &p.profile)
+    }
+
+    /// Takes the times of plugins, wherever they are asked one by one.
+    pub fn time_with(&self, stopwatch: &Arc<dyn Stopwatch>) {
+        self.profiles().for_each(|profile| profile.time_with(stopwatch.clone()));
+    }
+
+    /// All profiles.
+    pub fn profiles(&self) -> impl Iterator<Item = &Profile> {
+        self.profiles.iter().map(|p| &p.profile)
+    }
+
+    /// The profile that a pod asks for, to be used beside the engine.
+    pub fn shared_profile(&self, scheduler_name: &str) -> Option<Arc<EngineProfile>> {
+        self.find(scheduler_name).cloned()
+    }
+
+    /// The claims of pods that room is being made for.
+    pub fn nominations_mut(&mut self) -> &mut Nominations {
+        &mut self.nominations
     }
 
     fn find(&self, scheduler_name: &str) -> Option<&Arc<EngineProfile>> {
@@ -413,14 +435,25 @@ impl Engine {
         if self.cluster.node_count() == 0 {
             return Ok(());
         }
-        match profile.profile.pre_filter(&self.cluster, pod)? {
+        let pre_filter = || profile.profile.pre_filter(&self.cluster, pod);
+        let refused = |end: &Result<PreFilterEnd, CycleError>| match end {
+            Ok(PreFilterEnd::Go(_)) => None,
+            Ok(PreFilterEnd::Rejected { rejection, .. }) => Some(rejection.status.code),
+            Err(_) => Some(Code::Error),
+        };
+        match profile.profile.timed_point(Point::PreFilter, pre_filter, refused)? {
             PreFilterEnd::Rejected { rejection, state } => {
                 decision.verdicts.others = rejection.status.clone();
                 decision.refused = Some(rejection);
                 self.make_room(profile, pod, &state, decision);
             }
             PreFilterEnd::Go(PreFiltered { state, nodes, others }) => {
-                let feasible = self.search(profile, pod, &state, nodes.as_ref(), decision)?;
+                let search = || self.search(profile, pod, &state, nodes.as_ref(), decision);
+                let code = |found: &Result<Vec<NodeId>, CycleError>| match found {
+                    Ok(found) => found.is_empty().then_some(Code::Unschedulable),
+                    Err(_) => Some(Code::Error),
+                };
+                let feasible = profile.profile.timed_point(Point::Filter, search, code)?;
                 decision.verdicts.others = others;
                 self.record_rejections(decision, nodes.as_ref());
                 if feasible.is_empty() {
@@ -555,6 +588,8 @@ impl Engine {
             state,
             seed: decision.seed,
         };
-        decision.preemption = Some((profile.profile).post_filter(&runner, pod, &decision.verdicts));
+        let post_filter = || profile.profile.post_filter(&runner, pod, &decision.verdicts);
+        let code = |made: &Result<_, Status>| made.as_ref().err().map(|status| status.code);
+        decision.preemption = Some(profile.profile.timed_point(Point::PostFilter, post_filter, code));
     }
 }

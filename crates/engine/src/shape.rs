@@ -250,14 +250,25 @@ impl Shape {
             if column.reads_open {
                 column.part.fill(cluster, &self.spare, &mut column.raw);
             }
-            let mut bounds = Bounds::NONE;
+            column.bounds = Bounds::NONE;
+            if let Some(score) = column.constant {
+                column.bounds.include(column.normalization, score);
+                let points = column.weight * normalized(column.normalization, column.bounds, score);
+                totals.iter_mut().for_each(|total| *total += points);
+                continue;
+            }
+            let Column { raw, bounds, normalization, weight, .. } = column;
             for node in nodes {
-                bounds.include(column.normalization, column.raw(node.index()));
+                bounds.include(*normalization, raw[node.index()]);
             }
-            column.bounds = bounds;
-            for (total, node) in totals.iter_mut().zip(nodes) {
-                *total += column.points(node.index());
-            }
+            vectorized(
+                #[inline(always)]
+                || {
+                    for (total, node) in totals.iter_mut().zip(nodes) {
+                        *total += *weight * normalized(*normalization, *bounds, raw[node.index()]);
+                    }
+                },
+            );
         }
     }
 

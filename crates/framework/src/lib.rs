@@ -15,6 +15,7 @@ pub mod queueing;
 pub mod registry;
 mod slow;
 pub mod status;
+pub mod stopwatch;
 pub mod vector;
 
 pub use points::{MAX_SCORE, MIN_SCORE, Prepared, ScoreInput};

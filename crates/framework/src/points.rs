@@ -1,6 +1,13 @@
 //! The extension points: what a plugin can take part in. A type may serve several.
 
-use std::{any::Any, collections::BTreeSet, sync::Arc};
+use std::{
+    any::Any,
+    collections::BTreeSet,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
@@ -220,14 +227,61 @@ pub trait Reserve: Send + Sync {
     fn unreserve(&self, pod: &Pod, node: &str);
 }
 
+/// The word that lets a waiting pod through, or refuses it. Clones are the same word; the first one said counts.
+#[derive(Clone, Debug, Default)]
+pub struct Word(Arc<Mutex<Said>>);
+
+#[derive(Debug, Default)]
+struct Said {
+    verdict: Option<Verdict>,
+    listener: Option<Waker>,
+}
+
+impl Word {
+    /// Lets the pod through.
+    pub fn allow(&self) {
+        self.say(Ok(()));
+    }
+
+    /// Refuses the pod.
+    pub fn refuse(&self, status: Status) {
+        self.say(Err(status));
+    }
+
+    fn say(&self, verdict: Verdict) {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        said.verdict.get_or_insert(verdict);
+        if let Some(listener) = said.listener.take() {
+            listener.wake();
+        }
+    }
+}
+
+impl Future for Word {
+    type Output = Verdict;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Verdict> {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &said.verdict {
+            Some(verdict) => Poll::Ready(verdict.clone()),
+            None => {
+                said.listener = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
 /// What Permit says.
 pub enum Permission {
     /// Go on.
     Granted,
-    /// Wait for somebody's word, at most so many milliseconds.
+    /// Wait for somebody's word.
     Wait {
-        /// How long at most.
-        timeout_ms: u64,
+        /// How long at most; then the pod is refused.
+        timeout: Duration,
+        /// Keep a clone of it to say it.
+        word: Word,
     },
 }
 

@@ -173,6 +173,15 @@ impl Nominations {
         }
     }
 
+    /// Drops the claims to a node of all pods that are less important than one. Who lost theirs.
+    pub fn drop_less_important(&mut self, than: &Pod, node: &str) -> Vec<Arc<Pod>> {
+        let claims = self.by_node.get(node).into_iter().flatten();
+        let less: Vec<Arc<Pod>> =
+            claims.filter(|other| other.spec.priority < than.spec.priority).cloned().collect();
+        less.iter().for_each(|pod| self.forget(&pod.uid));
+        less
+    }
+
     /// The node that a pod has a claim to.
     pub fn node_of(&self, uid: &str) -> Option<&Name> {
         self.node_of.get(uid)

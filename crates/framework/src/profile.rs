@@ -19,6 +19,7 @@ use crate::{
     registry::{Plugin, Point},
     slow::{SlowFilter, SlowScore},
     status::{Code, Status, Verdict},
+    stopwatch::{Stopwatch, Taken},
 };
 
 /// A plugin at an extension point.
@@ -112,6 +113,7 @@ struct ScoreStep {
 
 /// The plugins of a scheduler name, ready to run.
 pub struct Profile {
+    stopwatch: Taken,
     queue_rules: Arc<QueueRules>,
     pre_filter: Vec<Named<dyn PreFilter>>,
     filter: Vec<FilterStep>,
@@ -203,6 +205,7 @@ impl Profile {
             &spec.plugins,
         );
         Ok(Self {
+            stopwatch: Taken::default(),
             queue_rules: Arc::new(queue_rules),
             filter,
             post_filter: pick.all(Point::PostFilter, |p| p.post_filter.clone())?,
@@ -242,6 +245,54 @@ impl Profile {
         self.queue_rules.pre_enqueue(pod, None)
     }
 
+    /// Takes the times of plugins from here on; the first stopwatch stays.
+    pub fn time_with(&self, stopwatch: Arc<dyn Stopwatch>) {
+        let _ = self.stopwatch.set(stopwatch);
+    }
+
+    /// Takes the time of a plugin.
+    fn timed<T>(
+        &self,
+        plugin: &str,
+        point: Point,
+        run: impl FnOnce() -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        self.timed_plugin(plugin, point, run, |status| status.code)
+    }
+
+    fn timed_plugin<T, E>(
+        &self,
+        plugin: &str,
+        point: Point,
+        run: impl FnOnce() -> Result<T, E>,
+        code: impl Fn(&E) -> Code,
+    ) -> Result<T, E> {
+        let Some(stopwatch) = self.stopwatch.get() else {
+            return run();
+        };
+        let start = stopwatch.now();
+        let result = run();
+        let code = result.as_ref().err().map(code);
+        stopwatch.plugin(self.scheduler_name(), plugin, point, code, stopwatch.now() - start);
+        result
+    }
+
+    /// Takes the time of a whole point.
+    pub fn timed_point<T>(
+        &self,
+        point: Point,
+        run: impl FnOnce() -> T,
+        code: impl Fn(&T) -> Option<Code>,
+    ) -> T {
+        let Some(stopwatch) = self.stopwatch.get() else {
+            return run();
+        };
+        let start = stopwatch.now();
+        let result = run();
+        stopwatch.point(self.scheduler_name(), point, code(&result), stopwatch.now() - start);
+        result
+    }
+
     /// Runs all PreFilter plugins.
     pub fn pre_filter(&self, cluster: &Cluster, pod: &Pod) -> Result<PreFilterEnd, CycleError> {
         let mut state = FilterState(Vec::with_capacity(self.pre_filter.len()));
@@ -249,7 +300,7 @@ impl Profile {
         let mut narrowed_by = BTreeSet::new();
         let mut refused = None;
         for Named { name, plugin } in &self.pre_filter {
-            match plugin.pre_filter(cluster, pod) {
+            match self.timed(name, Point::PreFilter, || plugin.pre_filter(cluster, pod)) {
                 Ok(PreFilterOutcome::Skip) => state.0.push(None),
                 Ok(PreFilterOutcome::Go { nodes: only, prepared }) => {
                     state.0.push(Some(prepared));
@@ -306,7 +357,9 @@ impl Profile {
                     _ => continue,
                 },
             };
-            if let Err(mut status) = step.plugin.filter(prepared, cluster, pod, node) {
+            let verdict =
+                self.timed(&step.name, Point::Filter, || step.plugin.filter(prepared, cluster, pod, node));
+            if let Err(mut status) = verdict {
                 if status.code == Code::Error {
                     let message = status.message();
                     status = Status::error(format!("running {:?} filter plugin: {message}", step.name));
@@ -365,21 +418,41 @@ impl Profile {
         verdicts: &NodeVerdicts,
     ) -> Result<Nomination, Status> {
         let mut reasons = Vec::new();
-        for Named { plugin, .. } in &self.post_filter {
-            match plugin.post_filter(runner, pod, verdicts) {
+        let mut code = Code::Pending;
+        for Named { name, plugin } in &self.post_filter {
+            match self.timed(name, Point::PostFilter, || plugin.post_filter(runner, pod, verdicts)) {
                 Ok(nomination) => return Ok(nomination),
                 Err(status) if matches!(status.code, Code::Unschedulable | Code::Pending) => {
+                    if status.code == Code::Unschedulable {
+                        code = Code::Unschedulable;
+                    }
                     reasons.extend(status.reasons);
                 }
                 Err(status) => return Err(status),
             }
         }
-        Err(Status::new(Code::Unschedulable, reasons))
+        Err(Status::new(code, reasons))
     }
 
     /// Scores the feasible nodes: prepare, score, normalize, weigh and sum.
     pub fn score(&self, cluster: &Cluster, pod: &Pod, nodes: &[&NodeInfo]) -> Result<Scores, CycleError> {
-        let prepared = self.prepare_scores(cluster, pod, nodes)?;
+        let failed = |failed: bool| failed.then_some(Code::Error);
+        let prepared = self.timed_point(
+            Point::PreScore,
+            || self.prepare_scores(cluster, pod, nodes),
+            |result| failed(result.is_err()),
+        )?;
+        let scores = || self.give_scores(&prepared, cluster, pod, nodes);
+        self.timed_point(Point::Score, scores, |result| failed(result.is_err()))
+    }
+
+    fn give_scores(
+        &self,
+        prepared: &[Option<Prepared>],
+        cluster: &Cluster,
+        pod: &Pod,
+        nodes: &[&NodeInfo],
+    ) -> Result<Scores, CycleError> {
         let nothing = Prepared::nothing();
         let mut scores =
             Scores { columns: Vec::with_capacity(self.score.len()), totals: vec![0; nodes.len()] };
@@ -392,7 +465,7 @@ impl Profile {
                 },
             };
             let input = ScoreInput { prepared, cluster, pod, nodes };
-            let column = step.run(input)?;
+            let column = self.timed_plugin(&step.name, Point::Score, || step.run(input), |_| Code::Error)?;
             for (total, score) in scores.totals.iter_mut().zip(&column.normalized) {
                 *total = total.saturating_add(score * i64::from(step.weight));
             }
@@ -409,12 +482,14 @@ impl Profile {
     ) -> Result<Vec<Option<Prepared>>, CycleError> {
         self.pre_score
             .iter()
-            .map(|Named { name, plugin }| match plugin.pre_score(cluster, pod, nodes) {
-                Ok(PreScoreOutcome::Skip) => Ok(None),
-                Ok(PreScoreOutcome::Go(prepared)) => Ok(Some(prepared)),
-                Err(status) => {
-                    let message = status.message();
-                    Err(CycleError(format!("running PreScore plugin {name:?}: {message}")))
+            .map(|Named { name, plugin }| {
+                match self.timed(name, Point::PreScore, || plugin.pre_score(cluster, pod, nodes)) {
+                    Ok(PreScoreOutcome::Skip) => Ok(None),
+                    Ok(PreScoreOutcome::Go(prepared)) => Ok(Some(prepared)),
+                    Err(status) => {
+                        let message = status.message();
+                        Err(CycleError(format!("running PreScore plugin {name:?}: {message}")))
+                    }
                 }
             })
             .collect()

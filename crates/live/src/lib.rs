@@ -7,6 +7,7 @@ pub mod feed;
 pub mod lease;
 pub mod real;
 pub mod requests;
+pub mod scheduler;
 pub mod status;
 #[cfg(test)]
 mod testing;

@@ -94,6 +94,14 @@ fn leading_part(text: &str) -> Option<(i128, &str)> {
 }
 
 /// As Go writes it.
+impl std::str::FromStr for Duration {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text).ok_or_else(|| format!("{text} is not a duration such as 90s, 15m or 1h30m"))
+    }
+}
+
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.nanos < 0 {

@@ -307,6 +307,24 @@ impl Cluster {
     pub fn budgets(&self) -> impl Iterator<Item = &PodDisruptionBudget> {
         self.budgets.values()
     }
+
+    /// A copy of an object as it is known; only bound pods are.
+    pub fn object(&self, kind: Kind, key: &Key) -> Option<Object> {
+        Some(match kind {
+            Kind::Node => Object::Node((*self.node(&key.name)?.node).clone()),
+            Kind::Pod => Object::Pod((**self.pod(key)?).clone()),
+            Kind::Namespace => Object::Namespace(self.namespaces.get(&key.name)?.clone()),
+            Kind::Workload(kind) => Object::Workload(kind, self.workload(kind, key)?.clone()),
+            Kind::PersistentVolume => Object::PersistentVolume(self.volume(&key.name)?.clone()),
+            Kind::PersistentVolumeClaim => Object::PersistentVolumeClaim(self.claim(key)?.clone()),
+            Kind::StorageClass => Object::StorageClass(self.storage_class(&key.name)?.clone()),
+            Kind::CsiNode => Object::CsiNode(self.csi_node(&key.name)?.clone()),
+            Kind::CsiDriver => Object::CsiDriver(self.csi_driver(&key.name)?.clone()),
+            Kind::CsiStorageCapacity => Object::CsiStorageCapacity(self.csi_capacities.get(key)?.clone()),
+            Kind::VolumeAttachment => Object::VolumeAttachment(self.attachments.get(&key.name)?.clone()),
+            Kind::PodDisruptionBudget => Object::PodDisruptionBudget(self.budgets.get(key)?.clone()),
+        })
+    }
 }
 
 /// What keeps it up to date.

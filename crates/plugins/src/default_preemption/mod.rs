@@ -140,7 +140,7 @@ fn nothing_found(refusals: NodeVerdicts, node_count: usize) -> Status {
 /// A pod may evict others unless it says never, or an eviction for it is still under way.
 fn check_eligible(runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts) -> Verdict {
     if pod.spec.never_preempts {
-        return Err(Status::unschedulable("not eligible due to preemptionPolicy=Never."));
+        return Err(not_eligible("not eligible due to preemptionPolicy=Never."));
     }
     let nominated = (pod.nominated_node.as_ref()).and_then(|name| runner.cluster().node(name));
     let Some(node) = nominated else {
@@ -149,9 +149,14 @@ fn check_eligible(runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts)
     let hopeless = verdicts.of(node.id).code == Code::UnschedulableAndUnresolvable;
     let leaving = |other: &Pod| other.terminating && other.preempted && is_victim(other, pod);
     if !hopeless && node.pods.iter().any(|other| leaving(other)) {
-        return Err(Status::unschedulable("not eligible due to a terminating pod on the nominated node."));
+        return Err(not_eligible("not eligible due to a terminating pod on the nominated node."));
     }
     Ok(())
+}
+
+/// It is no time to evict anybody; an earlier claim of the pod stays.
+fn not_eligible(why: &'static str) -> Status {
+    Status::new(Code::Pending, [why.into()])
 }
 
 fn is_victim(other: &Pod, pod: &Pod) -> bool {

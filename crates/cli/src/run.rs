@@ -1,0 +1,201 @@
+//! `supercargo run`: the scheduler on a cluster.
+
+mod flags;
+mod logging;
+mod measure;
+mod review;
+mod serving;
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use supercargo_config::Configuration;
+use supercargo_engine::{Backoff, QueueSettings};
+use supercargo_framework::registry::{Args, Point, Registry};
+use supercargo_live::{
+    feed,
+    lease::{self, Lease, Terms},
+    real::{Access, RealWorld, host_name},
+    scheduler::{Parts, Scheduler, meter::Meter},
+    world::SharedWorld,
+};
+use supercargo_manifest::{Problem, Problems};
+use supercargo_model::{Cluster, Name};
+use supercargo_plugins::volume_binding;
+use supercargo_sim::setup::{self, Overrides};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use flags::{Options, explain_unknown};
+
+use crate::{
+    failure::{Ending, Failure},
+    objects::read_configuration,
+    output::Console,
+};
+use measure::{Counted, Measured};
+use serving::Serving;
+
+/// Runs the scheduler until it is told to stop.
+pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
+    let mut configuration = read_configuration(options.config.as_ref(), console, registry)?;
+    options.apply(&mut configuration);
+    if let Some(path) = &options.write_config_to {
+        return write_configuration(path, &configuration, registry, console);
+    }
+    if !configuration.extenders.is_empty() {
+        let urls: Vec<&str> = configuration.extenders.iter().map(|e| e.url_prefix.as_str()).collect();
+        let what = format!("extenders cannot be called yet: {}", urls.join(", "));
+        let hint = "a scheduler that leaves them out would decide otherwise than asked for; remove them to run without";
+        return Err(Problem::error(what).hint(hint).into());
+    }
+    logging::start(options)?;
+    let runtime = runtime()?;
+    let ending = runtime.block_on(schedule(options, &configuration, registry));
+    // Whatever still runs (a request that nobody waits for) must not hold the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ending.map_err(Failure::from)
+}
+
+/// One thread does it all: a decision takes microseconds, and waking another thread costs more than it saves.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Problem> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|error| Problem::error(format!("cannot start: {error}")))
+}
+
+fn write_configuration(
+    path: &PathBuf,
+    configuration: &Configuration,
+    registry: &Registry,
+    console: &mut Console,
+) -> Result<Ending, Failure> {
+    let text = configuration.to_yaml(registry);
+    let written = std::fs::write(path, text);
+    written.map_err(|error| Problem::error(format!("cannot write {}: {error}", path.display())))?;
+    console.note(format!("wrote the configuration to {}", path.display()));
+    Ok(Ending::Well)
+}
+
+async fn schedule(
+    options: &Options,
+    configuration: &Configuration,
+    registry: &Registry,
+) -> Result<Ending, Problems> {
+    let stop = CancellationToken::new();
+    tokio::spawn(stop_on_signal(stop.clone()));
+    let access = access(options, configuration);
+    let real = RealWorld::open(&access).await.map_err(|error| Problem::error(error.to_string()))?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), server = real.server(), "supercargo starts");
+    let measured = Arc::new(Measured::new(configuration));
+    let world: SharedWorld = Arc::new(Counted::new(real, &measured));
+    let lease = campaign(&world, configuration);
+    let scheduler = assemble(&world, configuration, registry, lease.clone(), measured.clone())?;
+    let serving =
+        Serving::start(options, configuration, registry, &world, &lease, &scheduler, measured, &stop);
+    let server = serving.await.map_err(|error| Problem::error(error.to_string()))?;
+    scheduler.run(stop.clone().cancelled_owned()).await;
+    let deposed = lease.as_ref().is_some_and(|lease| lease.standing() == lease::Standing::Lost);
+    if let Some(lease) = &lease {
+        lease.release().await;
+    }
+    stop.cancel();
+    if let Some(server) = server {
+        // Its own limit ends it.
+        let _ = server.await;
+    }
+    if deposed {
+        tracing::error!("the lease was lost: ending, so that a fresh process can take part again");
+        return Ok(Ending::Found);
+    }
+    tracing::info!("stopped");
+    Ok(Ending::Well)
+}
+
+/// A scheduler that is ready to run.
+pub(crate) fn assemble(
+    world: &SharedWorld,
+    configuration: &Configuration,
+    registry: &Registry,
+    lease: Option<Lease>,
+    meter: Arc<dyn Meter>,
+) -> Result<Scheduler, Problems> {
+    let overrides = Overrides { seed: world.random(), ..Overrides::default() };
+    let engine = setup::engine(Cluster::default(), configuration, registry, overrides)?;
+    let backoff = Backoff {
+        initial: Duration::from_secs(configuration.pod_initial_backoff_seconds),
+        max: Duration::from_secs(configuration.pod_max_backoff_seconds),
+    };
+    Ok(Scheduler::new(Parts {
+        world: world.clone(),
+        engine,
+        queue: QueueSettings { backoff, ..QueueSettings::default() },
+        facts: feed::open(world),
+        lease,
+        volume_timeouts: volume_timeouts(configuration)?,
+        meter,
+        host: host_name(),
+    }))
+}
+
+/// How long the binding of volumes may take, for each profile that binds any.
+fn volume_timeouts(configuration: &Configuration) -> Result<BTreeMap<Name, Duration>, Problems> {
+    let mut timeouts = BTreeMap::new();
+    for profile in &configuration.profiles {
+        let binds = profile.at(Point::PreBind).iter().any(|choice| &*choice.plugin == volume_binding::NAME);
+        if binds {
+            let given = profile.arguments.iter().find(|arguments| &*arguments.plugin == volume_binding::NAME);
+            let timeout = match given {
+                Some(given) => volume_binding::bind_timeout(&given.args())?,
+                None => volume_binding::bind_timeout(&Args::none())?,
+            };
+            timeouts.insert(profile.scheduler_name.clone(), timeout);
+        }
+    }
+    Ok(timeouts)
+}
+
+fn access(options: &Options, configuration: &Configuration) -> Access {
+    let connection = &configuration.client_connection;
+    let in_configuration = Some(&connection.kubeconfig).filter(|path| !path.is_empty()).map(PathBuf::from);
+    Access {
+        kubeconfig: options.kubeconfig.clone().or(in_configuration),
+        master: options.master.clone(),
+        queries_per_second: (connection.is_limited && connection.qps > 0.0).then_some(connection.qps),
+        burst: connection.burst,
+    }
+}
+
+fn campaign(world: &SharedWorld, configuration: &Configuration) -> Option<Lease> {
+    let election = &configuration.leader_election;
+    election.leader_elect.then(|| {
+        let terms = Terms {
+            namespace: election.resource_namespace.clone(),
+            name: election.resource_name.clone(),
+            identity: lease::identity(&**world, &host_name()),
+            lease_duration: election.lease_duration.to_std().unwrap_or_default(),
+            renew_deadline: election.renew_deadline.to_std().unwrap_or_default(),
+            retry_period: election.retry_period.to_std().unwrap_or_default(),
+        };
+        lease::campaign(world, terms)
+    })
+}
+
+/// The first signal lets everything come to its end; the second ends it.
+pub(crate) async fn stop_on_signal(stop: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return;
+    };
+    for second in [false, true] {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        if second {
+            tracing::warn!("asked a second time: ending at once");
+            std::process::exit(i32::from(crate::failure::CANNOT));
+        }
+        tracing::info!("asked to stop; once more ends it at once");
+        stop.cancel();
+    }
+}

@@ -1,0 +1,274 @@
+//! Counts what the scheduler does, by kube-scheduler's names.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use supercargo_config::Configuration;
+use supercargo_framework::{Code, registry::Point};
+use supercargo_live::{
+    real::RealWorld,
+    scheduler::meter::{Attempted, DecidedBy, Meter, Standing},
+    world::{self, Lines, Refused, Reply, Request, Unanswered, World},
+};
+use supercargo_server::{
+    BoxFuture, Clock,
+    metrics::{
+        ApiClient, Attempt, BuildInfo, Cached, ExtensionPoint, Method, Metrics, Operation, Path,
+        ProfileMetrics, Queue, Status, Success,
+    },
+};
+
+/// Measures.
+pub(crate) struct Measured {
+    metrics: Arc<Metrics>,
+    profiles: HashMap<String, ProfileMetrics>,
+    lease: String,
+    last: Mutex<Last>,
+}
+
+/// What was told last: counters grow by the difference.
+#[derive(Default)]
+struct Last {
+    standing: Standing,
+    refused: HashMap<(String, String), i64>,
+}
+
+impl Measured {
+    /// Nothing yet.
+    pub(crate) fn new(configuration: &Configuration) -> Self {
+        let build = BuildInfo::new(env!("CARGO_PKG_VERSION"), "");
+        let metrics = Arc::new(Metrics::new(&build, Clock::system()));
+        let profile = |profile: &supercargo_config::ProfileConfiguration| {
+            let mut plugins: Vec<&str> =
+                profile.points.values().flatten().map(|choice| &*choice.plugin).collect();
+            plugins.sort_unstable();
+            plugins.dedup();
+            (profile.scheduler_name.to_string(), metrics.profile(&profile.scheduler_name, &plugins))
+        };
+        Self {
+            profiles: configuration.profiles.iter().map(profile).collect(),
+            lease: configuration.leader_election.resource_name.clone(),
+            last: Mutex::default(),
+            metrics,
+        }
+    }
+
+    /// For whoever serves them.
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.clone()
+    }
+
+    /// Counts how the refusals of each plugin have changed.
+    fn refused(&self, last: &mut Last, standing: &Standing) {
+        let mut now: HashMap<(String, String), i64> = HashMap::new();
+        for (profile, plugin, pods) in &standing.refused {
+            now.insert((profile.to_string(), plugin.to_string()), *pods as i64);
+        }
+        for profile in self.profiles.values() {
+            for plugin in profile.plugins() {
+                let key = (profile.name().to_owned(), plugin.name().to_owned());
+                let count = |counts: &HashMap<_, i64>| counts.get(&key).copied().unwrap_or(0);
+                let change = count(&now) - count(&last.refused);
+                if change != 0 {
+                    plugin.unschedulable_pods(change);
+                }
+            }
+        }
+        last.refused = now;
+    }
+}
+
+impl Meter for Measured {
+    fn decided(&self, _profile: &str, by: DecidedBy, took: Duration) {
+        let path = match by {
+            DecidedBy::Memory => Path::Fast,
+            DecidedBy::Asking => Path::Slow,
+        };
+        self.metrics.scheduling.decided(path, took);
+    }
+
+    fn attempted(&self, profile: &str, how: Attempted, took: Duration) {
+        let result = match how {
+            Attempted::Scheduled => Attempt::Scheduled,
+            Attempted::Unschedulable => Attempt::Unschedulable,
+            Attempted::Error => Attempt::Error,
+        };
+        if let Some(profile) = self.profiles.get(profile) {
+            profile.attempted(result, took);
+        }
+    }
+
+    fn scheduled(&self, attempts: u32, since_first_seen: Duration) {
+        self.metrics.scheduling.pod_scheduled(attempts, since_first_seen);
+    }
+
+    fn bound(&self, profile: &str, success: bool, took: Duration) {
+        let status = if success { Status::Success } else { Status::Error };
+        if let Some(profile) = self.profiles.get(profile) {
+            profile.ran(ExtensionPoint::Bind, status, took);
+        }
+        self.metrics.scheduling.step(Operation::Binding, took);
+    }
+
+    fn preempts(&self, victims: usize) {
+        self.metrics.scheduling.preemption_attempted();
+        self.metrics.scheduling.preemption_chose(victims);
+    }
+
+    fn evicted(&self, success: bool, took: Duration) {
+        let result = if success { Success::Success } else { Success::Error };
+        self.metrics.scheduling.preemption_ended(result, took);
+    }
+
+    fn plugin(&self, profile: &str, plugin: &str, point: Point, code: Option<Code>, took: Duration) {
+        let (Some(profile), Some(point)) = (self.profiles.get(profile), extension_point(point)) else {
+            return;
+        };
+        if let Some(plugin) = profile.plugins().iter().find(|known| known.name() == plugin) {
+            plugin.ran(point, status(code), took);
+            plugin.evaluated(point);
+        }
+    }
+
+    fn point(&self, profile: &str, point: Point, code: Option<Code>, took: Duration) {
+        if let (Some(profile), Some(point)) = (self.profiles.get(profile), extension_point(point)) {
+            profile.ran(point, status(code), took);
+        }
+        let operation = match point {
+            Point::Filter => Operation::PredicateEvaluation,
+            Point::Score => Operation::PriorityEvaluation,
+            Point::PostFilter => Operation::PreemptionEvaluation,
+            _ => return,
+        };
+        self.metrics.scheduling.step(operation, took);
+    }
+
+    fn stands(&self, standing: &Standing) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let queues = &self.metrics.queues;
+        queues.pending(Queue::Active, standing.waiting.active);
+        queues.pending(Queue::Backoff, standing.waiting.backoff);
+        queues.pending(Queue::Unschedulable, standing.waiting.unschedulable);
+        queues.pending(Queue::Gated, standing.waiting.gated);
+        for ((queue, cause), count) in &standing.incoming {
+            let before = last.standing.incoming.get(&(*queue, *cause)).copied().unwrap_or(0);
+            queues.incoming(queue.name(), &cause.label(), count - before);
+        }
+        for _ in last.standing.after_flush..standing.after_flush {
+            self.metrics.scheduling.scheduled_after_flush();
+        }
+        let scheduling = &self.metrics.scheduling;
+        scheduling.cached(Cached::Nodes, standing.nodes);
+        scheduling.cached(Cached::Pods, standing.pods);
+        scheduling.cached(Cached::AssumedPods, standing.assumed);
+        self.metrics.own.events_dropped(standing.events_dropped - last.standing.events_dropped);
+        self.refused(&mut last, standing);
+        last.standing = standing.clone();
+    }
+
+    fn leads(&self, leads: bool) {
+        self.metrics.api.leading(&self.lease, leads);
+    }
+}
+
+fn extension_point(point: Point) -> Option<ExtensionPoint> {
+    Some(match point {
+        Point::PreEnqueue | Point::QueueSort => return None,
+        Point::PreFilter => ExtensionPoint::PreFilter,
+        Point::Filter => ExtensionPoint::Filter,
+        Point::PostFilter => ExtensionPoint::PostFilter,
+        Point::PreScore => ExtensionPoint::PreScore,
+        Point::Score => ExtensionPoint::Score,
+        Point::Reserve => ExtensionPoint::Reserve,
+        Point::Permit => ExtensionPoint::Permit,
+        Point::PreBind => ExtensionPoint::PreBind,
+        Point::Bind => ExtensionPoint::Bind,
+        Point::PostBind => ExtensionPoint::PostBind,
+    })
+}
+
+fn status(code: Option<Code>) -> Status {
+    match code {
+        None => Status::Success,
+        Some(Code::Error) => Status::Error,
+        Some(Code::Unschedulable) => Status::Unschedulable,
+        Some(Code::UnschedulableAndUnresolvable) => Status::UnschedulableAndUnresolvable,
+        Some(Code::Pending) => Status::Pending,
+    }
+}
+
+/// The world, with every request counted.
+pub(crate) struct Counted {
+    world: RealWorld,
+    client: Arc<ApiClient>,
+}
+
+impl Counted {
+    /// Counts what goes through a world.
+    pub(crate) fn new(world: RealWorld, measured: &Measured) -> Self {
+        let host = world.server().trim_start_matches("https://").trim_start_matches("http://");
+        let client = Arc::new(measured.metrics.api.client(host));
+        Self { world, client }
+    }
+}
+
+impl World for Counted {
+    fn now(&self) -> Timestamp {
+        self.world.now()
+    }
+
+    fn uptime(&self) -> Duration {
+        self.world.uptime()
+    }
+
+    fn sleep(&self, span: Duration) -> BoxFuture<'static, ()> {
+        self.world.sleep(span)
+    }
+
+    fn random(&self) -> u64 {
+        self.world.random()
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.world.spawn(task);
+    }
+
+    fn send(&self, request: Request) -> BoxFuture<'static, Result<Reply, Unanswered>> {
+        let (method, client, started) = (method(request.method), self.client.clone(), Instant::now());
+        let answer = self.world.send(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            client.requested(method, answer.as_ref().ok().map(|reply| reply.status), started.elapsed());
+            answer
+        })
+    }
+
+    fn watch(&self, request: Request) -> BoxFuture<'static, Result<Lines, Refused>> {
+        let (method, client, started) = (method(request.method), self.client.clone(), Instant::now());
+        let answer = self.world.watch(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            let status = match &answer {
+                Ok(_) => Some(200),
+                Err(Refused::Reply(reply)) => Some(reply.status),
+                Err(Refused::Unanswered(_)) => None,
+            };
+            client.requested(method, status, started.elapsed());
+            answer
+        })
+    }
+}
+
+fn method(method: world::Method) -> Method {
+    match method {
+        world::Method::Get => Method::Get,
+        world::Method::Post => Method::Post,
+        world::Method::Put => Method::Put,
+        world::Method::Patch => Method::Patch,
+        world::Method::Delete => Method::Delete,
+    }
+}

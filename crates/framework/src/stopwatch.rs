@@ -1,0 +1,20 @@
+//! How long plugins take, for whoever wants to know. The clock is theirs: there is none here.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{Code, registry::Point};
+
+/// Takes times. A code of `None` is success.
+pub trait Stopwatch: Send + Sync {
+    /// Time since some start.
+    fn now(&self) -> Duration;
+
+    /// A plugin has had its say.
+    fn plugin(&self, profile: &str, plugin: &str, point: Point, code: Option<Code>, took: Duration);
+
+    /// All plugins of a point have had theirs.
+    fn point(&self, profile: &str, point: Point, code: Option<Code>, took: Duration);
+}
+
+/// A stopwatch that may be missing.
+pub(crate) type Taken = std::sync::OnceLock<Arc<dyn Stopwatch>>;

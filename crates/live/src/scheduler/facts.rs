@@ -1,0 +1,152 @@
+//! Takes in what becomes known about the cluster: brings the picture up to date, and wakes the pods that it can help.
+
+use std::sync::Arc;
+
+use supercargo_engine::Removal;
+use supercargo_framework::event::Change;
+use supercargo_model::{
+    Key, Name, Pod,
+    object::{Kind, Object},
+};
+
+use super::{Assumed, Scheduler};
+use crate::feed::Fact;
+
+impl Scheduler {
+    pub(super) fn take_fact(&mut self, fact: Fact) {
+        match fact {
+            Fact::Put { object: Object::Pod(pod), .. } => self.pod_is(Arc::new(pod)),
+            Fact::Put { object: Object::Node(node), .. } => {
+                let before = self.engine.cluster().node(&node.name).map(|info| info.node.clone());
+                if before.as_deref() == Some(&node) {
+                    return;
+                }
+                self.engine.cluster_mut().put_node(node.clone());
+                self.happened(Change::Node(before.as_deref(), Some(&node)));
+            }
+            Fact::Put { object, .. } => self.object_is(object),
+            Fact::Gone { kind: Kind::Pod, key, uid } => self.pod_is_gone(&key, &uid),
+            Fact::Gone { kind, key, .. } => self.object_is_gone(kind, &key),
+            Fact::Unreadable { kind, key, uid, reason } => self.cannot_read(kind, &key, &uid, &reason),
+            Fact::Synced(kind) => {
+                if self.unsynced.remove(&kind) && self.unsynced.is_empty() {
+                    let cluster = self.engine.cluster();
+                    tracing::info!(nodes = cluster.node_count(), pods = cluster.pods().len(), "all is read");
+                    self.synced.send_replace(true);
+                }
+            }
+        }
+    }
+
+    pub(super) fn happened(&mut self, change: Change<'_>) {
+        let happened = change.happened();
+        if !happened.events.is_empty() {
+            self.queue.happened(&happened, self.world.uptime());
+        }
+    }
+
+    fn object_is(&mut self, object: Object) {
+        self.tell_volumes(object.kind(), &object.key());
+        let before = self.engine.cluster().object(object.kind(), &object.key());
+        self.engine.cluster_mut().put(object.clone());
+        self.happened(Change::Other(before.as_ref(), Some(&object)));
+    }
+
+    /// What the server says about a volume counts for more than what we assumed, and those who wait for it should look.
+    fn tell_volumes(&mut self, kind: Kind, key: &Key) {
+        if !matches!(kind, Kind::PersistentVolume | Kind::PersistentVolumeClaim) {
+            return;
+        }
+        self.volumes.server_tells(kind, key);
+        for held in self.assumed.values().filter_map(|assumed| assumed.volumes.as_ref()) {
+            held.word.send_modify(|word| word.news += 1);
+        }
+    }
+
+    fn object_is_gone(&mut self, kind: Kind, key: &Key) {
+        self.tell_volumes(kind, key);
+        if kind == Kind::Node {
+            let before = self.engine.cluster().node(&key.name).map(|info| info.node.clone());
+            self.engine.cluster_mut().remove(kind, key);
+            self.happened(Change::Node(before.as_deref(), None));
+        } else {
+            let before = self.engine.cluster().object(kind, key);
+            self.engine.cluster_mut().remove(kind, key);
+            self.happened(Change::Other(before.as_ref(), None));
+        }
+    }
+
+    fn pod_is(&mut self, pod: Arc<Pod>) {
+        let key = pod.key();
+        // A pod that was deleted and made anew: the older one's end was told, or was missed.
+        let earlier = self.engine.cluster().pod(&key).filter(|known| known.uid != pod.uid).cloned();
+        if let Some(earlier) = earlier {
+            self.pod_is_gone(&key, &earlier.uid);
+        }
+        if pod.node.is_some() {
+            self.pod_is_bound(pod);
+        } else if self.assumed.contains_key(&pod.uid) {
+            // Its binding is on its way: only if that fails does this version count.
+            let (now, nominations) = (self.world.uptime(), self.engine.nominations_mut());
+            self.queue.update(pod, nominations, now);
+        } else {
+            self.pod_waits(pod);
+        }
+    }
+
+    fn pod_is_bound(&mut self, pod: Arc<Pod>) {
+        if let Some(Assumed { node, .. }) = self.assumed.remove(&pod.uid)
+            && pod.node.as_ref() != Some(&node)
+        {
+            tracing::warn!(pod = %pod.key(), ours = %node, theirs = ?pod.node, "somebody else bound the pod");
+        }
+        let now = self.world.uptime();
+        self.queue.remove(&pod.uid, Removal::Bound, self.engine.nominations_mut(), now);
+        let before = self.engine.cluster().pod(&pod.key()).cloned();
+        if before.as_ref() == Some(&pod) {
+            return;
+        }
+        self.engine.cluster_mut().put_pod(pod.clone());
+        self.happened(Change::Pod(before.as_deref(), Some(&pod)));
+    }
+
+    fn pod_waits(&mut self, pod: Arc<Pod>) {
+        if self.engine.profile(&pod.spec.scheduler_name).is_none() {
+            return;
+        }
+        let (now, pod) = (self.world.uptime(), self.engine.admit(pod));
+        self.queue.add(pod, self.engine.nominations_mut(), now);
+    }
+
+    pub(super) fn pod_is_gone(&mut self, key: &Key, uid: &Name) {
+        let now = self.world.uptime();
+        self.queue.remove(uid, Removal::Deleted, self.engine.nominations_mut(), now);
+        self.queue.done(uid);
+        self.teller.forget(uid);
+        if let Some(Assumed { pod, node, volumes, .. }) = self.assumed.remove(uid) {
+            self.unreserve(&pod, &node, volumes);
+        }
+        self.off_its_node(key, uid);
+    }
+
+    /// Takes a pod off its node, in our books.
+    pub(super) fn off_its_node(&mut self, key: &Key, uid: &Name) {
+        if self.engine.cluster().pod(key).is_some_and(|known| known.uid == *uid) {
+            let before = self.engine.cluster_mut().remove_pod(key);
+            self.happened(Change::Pod(before.as_deref(), None));
+        }
+    }
+
+    /// An object makes no sense to us. It costs itself, nothing else.
+    fn cannot_read(&mut self, kind: Kind, key: &Key, uid: &Name, reason: &str) {
+        tracing::error!(kind = kind.name(), object = %key, reason, "an object cannot be read");
+        if kind != Kind::Pod || self.assumed.contains_key(uid) {
+            return;
+        }
+        if let Some(pod) = self.queue.find(uid).map(|pending| pending.pod.clone()) {
+            let now = self.world.uptime();
+            self.queue.remove(uid, Removal::Deleted, self.engine.nominations_mut(), now);
+            self.teller.unreadable(&pod, reason);
+        }
+    }
+}

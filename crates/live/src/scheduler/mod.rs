@@ -1,0 +1,301 @@
+//! The scheduler itself: the one owner of the cluster's picture and of the queue, driven by facts, by time, and by how the
+//! things that it has sent turned out.
+//!
+//! Everything that changes the picture happens in this one task, so that nothing is locked and the order of things is
+//! clear. What takes time (binding, evicting, telling) runs in tasks of its own and reports back.
+
+mod attempt;
+mod binding;
+mod eviction;
+mod facts;
+pub mod meter;
+mod status_writer;
+mod tell;
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::future::FutureExt;
+use supercargo_engine::{Engine, Popped, QueueSettings, SchedulingQueue};
+use supercargo_framework::stopwatch::Stopwatch;
+use supercargo_model::{Name, Pod, object::Kind};
+use supercargo_plugins::volume_binding::{AssumedVolumes, Assumption};
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use crate::{
+    feed::{Fact, RESOURCES},
+    lease::Lease,
+    volumes::Word,
+    world::SharedWorld,
+};
+use binding::Bound;
+use eviction::Evicted;
+use meter::{Meter, Standing, Timed};
+use tell::Teller;
+
+type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+
+/// What logs about single pods go by: there are many of them.
+pub const PODS_TARGET: &str = "supercargo_live::pods";
+
+/// Bindings that are on their way to the API server at once: enough to keep it busy, few enough not to drown it.
+const BINDINGS_AT_ONCE: usize = 32;
+/// Pods that are placed in our books and not bound yet. Beyond that, deciding ahead helps nobody.
+const MAX_UNBOUND: usize = 1024;
+/// Decisions in a row before other tasks get their turn.
+const CYCLES_IN_A_ROW: usize = 32;
+/// Facts and reports that are taken in a row before the next decision.
+const FACTS_IN_A_ROW: usize = 512;
+const STANDING_EVERY: Duration = Duration::from_secs(1);
+/// How long bindings that are on their way may take when the scheduler is asked to stop.
+const DRAIN_FOR: Duration = Duration::from_secs(5);
+
+/// What a scheduler is made of.
+pub struct Parts {
+    /// The door to the world.
+    pub world: SharedWorld,
+    /// Decides; its cluster is empty, and filled by the facts.
+    pub engine: Engine,
+    /// How the queue behaves.
+    pub queue: QueueSettings,
+    /// What becomes known about the cluster.
+    pub facts: mpsc::Receiver<Fact>,
+    /// Our part in the election, if there is one. Without it nothing is written.
+    pub lease: Option<Lease>,
+    /// For each scheduler name that binds volumes, how long their binding may take.
+    pub volume_timeouts: BTreeMap<Name, Duration>,
+    /// Counts what is done.
+    pub meter: Arc<dyn Meter>,
+    /// The name that events are reported under, as `scheduler-host`.
+    pub host: String,
+}
+
+/// What came of something that was sent.
+enum Report {
+    Bound(Bound),
+    Evicted(Evicted),
+}
+
+/// A pod that is on its node in our books, and not yet in the API server's, as far as we know.
+struct Assumed {
+    popped: Popped,
+    pod: Arc<Pod>,
+    node: Name,
+    /// When the attempt started.
+    started: Duration,
+    volumes: Option<HeldVolumes>,
+}
+
+/// Volumes that are kept for a pod until it is bound.
+struct HeldVolumes {
+    assumption: Assumption,
+    /// To tell whoever binds them. Letting it go ends the binding.
+    word: watch::Sender<Word>,
+}
+
+/// Schedules pods until it is told to stop.
+pub struct Scheduler {
+    world: SharedWorld,
+    engine: Engine,
+    queue: SchedulingQueue,
+    facts: mpsc::Receiver<Fact>,
+    reports: mpsc::UnboundedReceiver<Report>,
+    report_to: mpsc::UnboundedSender<Report>,
+    /// Kinds that have not been told in full yet.
+    unsynced: HashSet<Kind>,
+    synced: watch::Sender<bool>,
+    assumed: HashMap<Name, Assumed>,
+    volumes: AssumedVolumes,
+    volume_timeouts: BTreeMap<Name, Duration>,
+    bindings: Arc<Semaphore>,
+    teller: Teller,
+    lease: Option<Lease>,
+    meter: Arc<dyn Meter>,
+    told_at: Duration,
+    cycles: u64,
+}
+
+impl Scheduler {
+    /// A scheduler that knows nothing yet.
+    pub fn new(parts: Parts) -> Self {
+        let Parts { world, engine, queue, facts, lease, volume_timeouts, meter, host } = parts;
+        let (report_to, reports) = mpsc::unbounded_channel();
+        let timed: Arc<dyn Stopwatch> = Arc::new(Timed { world: world.clone(), meter: meter.clone() });
+        engine.time_with(&timed);
+        let rules: Vec<_> = engine.profiles().map(|profile| profile.queue_rules().clone()).collect();
+        Self {
+            queue: SchedulingQueue::new(&rules, queue),
+            teller: Teller::new(&world, host),
+            unsynced: RESOURCES.iter().map(|resource| resource.kind).collect(),
+            synced: watch::Sender::new(false),
+            assumed: HashMap::default(),
+            volumes: AssumedVolumes::default(),
+            volume_timeouts,
+            bindings: Arc::new(Semaphore::new(BINDINGS_AT_ONCE)),
+            told_at: Duration::ZERO,
+            cycles: 0,
+            world,
+            engine,
+            facts,
+            reports,
+            report_to,
+            lease,
+            meter,
+        }
+    }
+
+    /// Whether everything has been read once.
+    pub fn synced(&self) -> watch::Receiver<bool> {
+        self.synced.subscribe()
+    }
+
+    /// Schedules until `stop` ends, or the lease is lost. Bindings that are on their way are waited for.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) {
+        let mut stop = pin!(stop.fuse());
+        let mut cycles = 0;
+        loop {
+            self.take_what_waits();
+            self.tell_standing();
+            if (&mut stop).now_or_never().is_some() || self.is_deposed() {
+                break;
+            }
+            match self.next_pod() {
+                Some(popped) => {
+                    self.attempt(popped);
+                    cycles += 1;
+                    if cycles % CYCLES_IN_A_ROW == 0 {
+                        yield_once().await;
+                    }
+                }
+                None => {
+                    tokio::select! {
+                        biased;
+                        () = &mut stop => break,
+                        () = self.wait() => {}
+                    }
+                }
+            }
+        }
+        self.drain().await;
+    }
+
+    fn is_deposed(&self) -> bool {
+        use crate::lease::Standing::{Lost, Released};
+        self.lease.as_ref().is_some_and(|lease| matches!(lease.standing(), Lost | Released))
+    }
+
+    /// The next pod, if we may decide at all.
+    fn next_pod(&mut self) -> Option<Popped> {
+        let leads = self.lease.as_ref().is_none_or(Lease::is_held);
+        let may = self.unsynced.is_empty() && leads && self.assumed.len() < MAX_UNBOUND;
+        if may { self.queue.pop(self.world.uptime()) } else { None }
+    }
+
+    /// Takes in the facts and reports that are there already.
+    fn take_what_waits(&mut self) {
+        for _ in 0..FACTS_IN_A_ROW {
+            if let Ok(report) = self.reports.try_recv() {
+                self.take_report(report);
+            } else if let Ok(fact) = self.facts.try_recv() {
+                self.take_fact(fact);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn take_report(&mut self, report: Report) {
+        match report {
+            Report::Bound(bound) => self.binding_ended(bound),
+            Report::Evicted(evicted) => self.eviction_ended(evicted),
+        }
+    }
+
+    /// Waits until something is there to be taken, or a pod is due.
+    async fn wait(&mut self) {
+        let now = self.world.uptime();
+        let idle = STANDING_EVERY;
+        let pause = match self.queue.next_due() {
+            // A pod is there, but may not be tried yet.
+            Some(due) if due <= now => idle.min(Duration::from_millis(100)),
+            Some(due) => idle.min(due - now),
+            None => idle,
+        };
+        let lease = self.lease.clone();
+        let sleep = self.world.sleep(pause);
+        let deposed = async {
+            match &lease {
+                Some(lease) if lease.standing() == crate::lease::Standing::Waiting => {
+                    lease.acquired().await;
+                }
+                Some(lease) => lease.lost().await,
+                None => std::future::pending().await,
+            }
+        };
+        // In this order, not at random: the same world leads to the same course of things.
+        tokio::select! {
+            biased;
+            Some(report) = self.reports.recv() => self.take_report(report),
+            Some(fact) = self.facts.recv() => self.take_fact(fact),
+            () = deposed => {}
+            () = sleep => {}
+        }
+    }
+
+    /// Lets bindings that are on their way come to an end.
+    async fn drain(&mut self) {
+        let until = self.world.uptime() + DRAIN_FOR;
+        while self.assumed.values().any(|assumed| self.queue.find(&assumed.pod.uid).is_some()) {
+            let left = until.saturating_sub(self.world.uptime());
+            if left.is_zero() {
+                tracing::warn!(bindings = self.assumed.len(), "some bindings did not end in time");
+                return;
+            }
+            let sleep = self.world.sleep(left);
+            tokio::select! {
+                biased;
+                Some(report) = self.reports.recv() => self.take_report(report),
+                Some(fact) = self.facts.recv() => self.take_fact(fact),
+                () = sleep => {}
+            }
+        }
+    }
+
+    /// Tells how things stand, about once a second.
+    fn tell_standing(&mut self) {
+        let now = self.world.uptime();
+        if now < self.told_at + STANDING_EVERY {
+            return;
+        }
+        self.told_at = now;
+        self.meter.leads(self.lease.as_ref().is_none_or(Lease::is_held));
+        let refused = self.queue.refused_by_plugin();
+        self.meter.stands(&Standing {
+            waiting: self.queue.counts(),
+            incoming: self.queue.incoming().clone(),
+            refused: refused.map(|(profile, plugin, pods)| (profile.clone(), plugin.clone(), pods)).collect(),
+            after_flush: self.queue.bound_after_flush(),
+            events_dropped: self.teller.dropped(),
+            nodes: self.engine.cluster().node_count(),
+            pods: self.engine.cluster().pods().len(),
+            assumed: self.assumed.len(),
+        });
+    }
+}
+
+/// Lets the other tasks run.
+async fn yield_once() {
+    let mut yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return std::task::Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
