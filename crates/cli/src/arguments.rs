@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Schedule the pods of a cluster, in kube-scheduler's place or beside it
-    Run(run::Options),
+    Run(Box<run::Options>),
     /// Print the permissions that a configuration needs, as manifests
     Rbac(rbac::Options),
     /// See the scheduler at work on a cluster in memory

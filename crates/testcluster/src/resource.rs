@@ -168,6 +168,13 @@ resources! {
         CLUSTER_WIDE, ["status"];
     PRIORITY_CLASSES: "scheduling.k8s.io" "v1", "priorityclasses" "priorityclass" "PriorityClass", ["pc"],
         CLUSTER_WIDE, [];
+    ROLES: "rbac.authorization.k8s.io" "v1", "roles" "role" "Role", [], NAMESPACED, [];
+    ROLE_BINDINGS: "rbac.authorization.k8s.io" "v1", "rolebindings" "rolebinding" "RoleBinding", [], NAMESPACED,
+        [];
+    CLUSTER_ROLES: "rbac.authorization.k8s.io" "v1", "clusterroles" "clusterrole" "ClusterRole", [], CLUSTER_WIDE,
+        [];
+    CLUSTER_ROLE_BINDINGS: "rbac.authorization.k8s.io" "v1", "clusterrolebindings" "clusterrolebinding"
+        "ClusterRoleBinding", [], CLUSTER_WIDE, [];
     LEASES: "coordination.k8s.io" "v1", "leases" "lease" "Lease", [], NAMESPACED, [];
     NEW_EVENTS: "events.k8s.io" "v1", "events" "event" "Event", ["ev"], NAMESPACED, [];
     TOKEN_REVIEWS: "authentication.k8s.io" "v1", "tokenreviews" "tokenreview" "TokenReview", [],
