@@ -55,6 +55,8 @@ pub struct Told {
     /// When the pod was first found not to be schedulable.
     since: Option<Timestamp>,
     nominated_node: Option<Name>,
+    /// The last write may not have arrived.
+    unsure: bool,
 }
 
 impl Told {
@@ -85,7 +87,8 @@ impl Told {
             Nomination::Set(node) => Some(node),
             Nomination::Clear => None,
         };
-        if nominated != self.nominated_node {
+        let unsure = std::mem::take(&mut self.unsure);
+        if nominated != self.nominated_node || unsure {
             status.insert("nominatedNodeName".to_owned(), json!(nominated.as_deref()));
             self.nominated_node = nominated;
         }
@@ -98,6 +101,7 @@ impl Told {
     /// The write has failed, or its outcome is unknown: whatever comes next is written.
     pub fn forget(&mut self) {
         self.condition = None;
+        self.unsure = true;
     }
 }
 
@@ -156,8 +160,11 @@ mod tests {
     #[test]
     fn what_may_not_have_arrived_is_said_again() {
         let mut told = Told::default();
-        patch(&mut told, "m", Nomination::Keep, 0).unwrap();
+        patch(&mut told, "m", Nomination::Set("n1".into()), 0).unwrap();
         told.forget();
-        assert!(patch(&mut told, "m", Nomination::Keep, 1).is_some());
+        let again = patch(&mut told, "m", Nomination::Keep, 1).unwrap();
+        assert_eq!(again["status"]["conditions"][0]["message"], "m");
+        assert_eq!(again["status"]["nominatedNodeName"], "n1");
+        assert_eq!(patch(&mut told, "m", Nomination::Keep, 2), None);
     }
 }
