@@ -92,7 +92,7 @@ impl Scheduler {
             return self.refused(&pod, rejection, started);
         }
         let job = Job {
-            pod: pod.clone(),
+            popped,
             node: node.clone(),
             profile,
             lease: self.lease.clone(),
@@ -101,7 +101,7 @@ impl Scheduler {
             volumes: order,
             _busy: self.teller.busy(),
         };
-        self.assumed.insert(pod.uid.clone(), Assumed { popped, pod, node, started, volumes });
+        self.assumed.insert(pod.uid.clone(), Assumed { pod, node, started, volumes });
         let (world, report_to) = (self.world.clone(), self.report_to.clone());
         self.world.spawn(Box::pin(binding::carry_out(world, job, report_to)));
     }

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, sync::Arc, time::Duration};
 
-use supercargo_engine::{EngineProfile, Failure};
+use supercargo_engine::{EngineProfile, Failure, Popped};
 use supercargo_framework::{
     Status, Verdict,
     points::{BindTarget, Binding, Bound as BoundBy, Permission},
@@ -30,7 +30,7 @@ const LONGEST_LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 /// What is to be carried out.
 pub(super) struct Job {
-    pub(super) pod: Arc<Pod>,
+    pub(super) popped: Popped,
     pub(super) node: Name,
     pub(super) profile: Arc<EngineProfile>,
     pub(super) lease: Option<Lease>,
@@ -44,7 +44,7 @@ pub(super) struct Job {
 
 /// How it went.
 pub(super) struct Bound {
-    pod: Arc<Pod>,
+    popped: Popped,
     node: Name,
     result: Result<(), Failed>,
     took: Duration,
@@ -60,11 +60,11 @@ struct Failed {
 pub(super) async fn carry_out(world: SharedWorld, job: Job, report_to: mpsc::UnboundedSender<Report>) {
     let result = bind(&world, &job).await;
     if result.is_ok() {
-        job.profile.profile.post_bind(&job.pod, &job.node);
+        job.profile.profile.post_bind(&job.popped.pod, &job.node);
     }
     let took = world.uptime() - job.started;
     // Nobody listens any more when the scheduler has stopped.
-    let _ = report_to.send(Report::Bound(Bound { pod: job.pod, node: job.node, result, took }));
+    let _ = report_to.send(Report::Bound(Bound { popped: job.popped, node: job.node, result, took }));
 }
 
 async fn bind(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
@@ -72,7 +72,7 @@ async fn bind(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
     wait_for_permission(world, job).await.map_err(at("Permit"))?;
     bind_volumes(world, job).await.map_err(at("PreBind"))?;
     for (name, plugin) in job.profile.profile.pre_binders() {
-        plugin.pre_bind(&job.pod, &job.node).map_err(|status| at("PreBind")(by(name, status)))?;
+        plugin.pre_bind(&job.popped.pod, &job.node).map_err(|status| at("PreBind")(by(name, status)))?;
     }
     bind_pod(world, job).await.map_err(at("Bind"))
 }
@@ -83,7 +83,7 @@ fn by(plugin: &str, status: Status) -> Rejection {
 
 async fn wait_for_permission(world: &SharedWorld, job: &Job) -> Result<(), Rejection> {
     for (name, plugin) in job.profile.profile.permits() {
-        match plugin.permit(&job.pod, &job.node).map_err(|status| by(name, status))? {
+        match plugin.permit(&job.popped.pod, &job.node).map_err(|status| by(name, status))? {
             Permission::Granted => {}
             Permission::Wait { timeout, word } => {
                 let said = within(&**world, timeout, word).await;
@@ -107,7 +107,7 @@ async fn bind_volumes(world: &SharedWorld, job: &Job) -> Result<(), Rejection> {
 async fn bind_pod(world: &SharedWorld, job: &Job) -> Result<(), Rejection> {
     for (name, plugin) in job.profile.profile.binders() {
         let orders = Orders::default();
-        match plugin.bind(&orders, &job.pod, &job.node).map_err(|status| by(name, status))? {
+        match plugin.bind(&orders, &job.popped.pod, &job.node).map_err(|status| by(name, status))? {
             BoundBy::Skip => {}
             BoundBy::Done => {
                 for binding in orders.0.into_inner() {
@@ -185,26 +185,22 @@ async fn what_became_of(world: &SharedWorld, binding: &Binding, key: &Key, why: 
 
 impl Scheduler {
     pub(super) fn binding_ended(&mut self, bound: Bound) {
-        let Bound { pod, node, result, took } = bound;
-        self.meter.bound(&pod.spec.scheduler_name, result.is_ok(), took);
+        let Bound { popped, node, result, took } = bound;
+        self.meter.bound(&popped.pod.spec.scheduler_name, result.is_ok(), took);
         match result {
-            Ok(()) => self.is_bound(&pod, &node, took),
-            Err(failed) => self.is_not_bound(&pod, &node, failed),
+            Ok(()) => self.is_bound(&popped, &node, took),
+            Err(failed) => self.is_not_bound(&popped.pod, &node, failed),
         }
     }
 
-    fn is_bound(&mut self, pod: &Arc<Pod>, node: &Name, took: Duration) {
+    fn is_bound(&mut self, popped: &Popped, node: &Name, took: Duration) {
+        let pod = &popped.pod;
         tracing::info!(target: PODS_TARGET, pod = %pod.key(), %node, "bound");
         self.teller.scheduled(pod, node);
         self.meter.attempted(&pod.spec.scheduler_name, Attempted::Scheduled, took);
-        // It stays assumed until the watch says the same.
-        if let Some(assumed) = self.assumed.get(&pod.uid) {
-            self.queue.bound(&assumed.popped);
-            let since = self.world.uptime().saturating_sub(assumed.popped.first_queued);
-            self.meter.scheduled(assumed.popped.attempts, since);
-        } else {
-            self.queue.done(&pod.uid);
-        }
+        // It stays assumed until the watch says the same, if it has not said so before.
+        self.queue.bound(popped);
+        self.meter.scheduled(popped.attempts, self.world.uptime().saturating_sub(popped.first_queued));
     }
 
     fn is_not_bound(&mut self, pod: &Arc<Pod>, node: &Name, failed: Failed) {

@@ -95,10 +95,11 @@ impl Scheduler {
     }
 
     fn pod_is_bound(&mut self, pod: Arc<Pod>) {
-        if let Some(Assumed { node, .. }) = self.assumed.remove(&pod.uid)
+        if let Some(Assumed { pod: ours, node, volumes, .. }) = self.assumed.remove(&pod.uid)
             && pod.node.as_ref() != Some(&node)
         {
             tracing::warn!(pod = %pod.key(), ours = %node, theirs = ?pod.node, "somebody else bound the pod");
+            self.unreserve(&ours, &node, volumes);
         }
         let now = self.world.uptime();
         self.queue.remove(&pod.uid, Removal::Bound, self.engine.nominations_mut(), now);

@@ -82,7 +82,6 @@ enum Report {
 
 /// A pod that is on its node in our books, and not yet in the API server's, as far as we know.
 struct Assumed {
-    popped: Popped,
     pod: Arc<Pod>,
     node: Name,
     /// When the attempt started.
