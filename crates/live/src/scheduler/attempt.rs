@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use supercargo_engine::{Decision, Failure, Placement, Popped, Refusal};
+use supercargo_engine::{Decision, Failure, Outcome, Placement, Popped, Refusal};
 use supercargo_framework::{
     Code,
     event::Change,
@@ -154,18 +154,24 @@ impl Scheduler {
             Some(Err(status)) if status.code == Code::Pending => Claim::AsWritten,
             _ => Claim::Dropped,
         };
-        self.failed(pod, failure, claim, &message, started);
+        // Without any node it is nobody's fault, and tried again as after an error; but no error it is.
+        let reason = match decision.outcome {
+            Outcome::Error { .. } => Reason::SchedulerError,
+            _ => Reason::Unschedulable,
+        };
+        self.failed(pod, failure, reason, claim, &message, started);
     }
 
     /// A plugin refused the node after it was chosen.
     pub(super) fn refused(&mut self, pod: &Arc<Pod>, rejection: Rejection, started: Duration) {
         let message = rejection.status.message();
-        let failure = if rejection.status.is_rejection() {
-            Failure::Refused(Refusal { plugins: [rejection.plugin].into(), ..Refusal::default() })
+        let (failure, reason) = if rejection.status.is_rejection() {
+            let refusal = Refusal { plugins: [rejection.plugin].into(), ..Refusal::default() };
+            (Failure::Refused(refusal), Reason::Unschedulable)
         } else {
-            Failure::Error
+            (Failure::Error, Reason::SchedulerError)
         };
-        self.failed(pod, failure, Claim::Dropped, &message, started);
+        self.failed(pod, failure, reason, Claim::Dropped, &message, started);
     }
 
     /// Tells why a pod was not scheduled, and parks it until something can help it.
@@ -173,14 +179,15 @@ impl Scheduler {
         &mut self,
         pod: &Arc<Pod>,
         failure: Failure,
+        reason: Reason,
         claim: Claim,
         message: &str,
         started: Duration,
     ) {
         let now = self.world.uptime();
-        let (how, reason) = match failure {
-            Failure::Refused(_) => (Attempted::Unschedulable, Reason::Unschedulable),
-            Failure::Error => (Attempted::Error, Reason::SchedulerError),
+        let how = match reason {
+            Reason::Unschedulable => Attempted::Unschedulable,
+            Reason::SchedulerError => Attempted::Error,
         };
         self.meter.attempted(&pod.spec.scheduler_name, how, now - started);
         tracing::info!(target: PODS_TARGET, pod = %pod.key(), message, "not scheduled");

@@ -17,6 +17,7 @@ use crate::{
     events::Busy,
     lease::Lease,
     requests,
+    status::Reason,
     volumes::{self, Order, Word},
     world::{Reply, SharedWorld, Unanswered, within},
 };
@@ -217,6 +218,6 @@ impl Scheduler {
         }
         let message =
             format!("running {step} plugin \"{}\": {}", rejection.plugin, rejection.status.message());
-        self.failed(pod, Failure::Error, Claim::Dropped, &message, started);
+        self.failed(pod, Failure::Error, Reason::SchedulerError, Claim::Dropped, &message, started);
     }
 }
