@@ -12,6 +12,8 @@ pub mod meter;
 mod status_writer;
 mod tell;
 
+#[cfg(test)]
+mod tests;
 use std::{
     collections::{BTreeMap, HashSet},
     pin::pin,

@@ -1,0 +1,280 @@
+//! Races, on virtual time: what happens while a binding is on its way.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use supercargo_model::{
+    Key,
+    object::{Kind, Object},
+};
+use supercargo_sim::setup::{self, Overrides};
+use tokio::sync::mpsc;
+
+use super::{Parts, Scheduler, meter::NoMeter};
+use crate::{
+    feed::{Fact, RESOURCES},
+    testing::{Answer, FakeWorld},
+    world::{Method, Request, SharedWorld},
+};
+
+/// What the server does with a binding.
+#[derive(Clone, Copy, PartialEq)]
+enum Bindings {
+    Done,
+    /// Nothing is done, and nothing is answered.
+    Hang,
+    /// It is done, and not answered.
+    DoneSilently,
+    Refused,
+}
+
+/// A server that knows what was bound where, and an order of what to do with bindings.
+struct Server {
+    bindings: Bindings,
+    bound: Vec<(String, String)>,
+    told: Vec<Value>,
+}
+
+impl Server {
+    fn answer(&mut self, request: &Request) -> Answer {
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        if request.path.ends_with("/binding") {
+            return self.bind(&body);
+        }
+        if request.path.contains("/events") {
+            self.told.push(body);
+            return Answer::json(201, json!({}));
+        }
+        match request.method {
+            Method::Get => self.pod(request.path.rsplit('/').next().unwrap_or_default()),
+            _ => Answer::json(200, json!({})),
+        }
+    }
+
+    fn bind(&mut self, binding: &Value) -> Answer {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        if matches!(self.bindings, Bindings::Done | Bindings::DoneSilently) {
+            self.bound.push((text(&binding["metadata"]["name"]), text(&binding["target"]["name"])));
+        }
+        match self.bindings {
+            Bindings::Done => Answer::json(201, json!({})),
+            Bindings::Refused => Answer::json(500, json!({"message": "etcd is away"})),
+            Bindings::Hang | Bindings::DoneSilently => Answer::Hang,
+        }
+    }
+
+    fn pod(&self, name: &str) -> Answer {
+        let node = self.bound.iter().find(|(pod, _)| pod == name).map(|(_, node)| node.as_str());
+        Answer::json(200, pod_json(name, "1", node))
+    }
+}
+
+fn pod_json(name: &str, cpu: &str, node: Option<&str>) -> Value {
+    json!({
+        "metadata": {"namespace": "ns", "name": name, "uid": format!("uid-{name}")},
+        "spec": {"nodeName": node, "schedulerName": "default-scheduler",
+                 "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]},
+    })
+}
+
+/// A scheduler that has read everything, and nothing of it is there yet.
+struct Scene {
+    world: Arc<FakeWorld>,
+    server: Arc<Mutex<Server>>,
+    facts: mpsc::Sender<Fact>,
+}
+
+impl Scene {
+    fn new(bindings: Bindings) -> Self {
+        let server = Arc::new(Mutex::new(Server { bindings, bound: Vec::new(), told: Vec::new() }));
+        let asked = server.clone();
+        let world = FakeWorld::new(move |request, _| asked.lock().unwrap().answer(request));
+        let shared: SharedWorld = world.clone();
+        let registry = supercargo_plugins::registry();
+        let configuration = supercargo_config::default_configuration(&registry).unwrap();
+        let engine =
+            setup::engine(Default::default(), &configuration, &registry, Overrides::default()).unwrap();
+        let (sender, facts) = mpsc::channel(1024);
+        let scheduler = Scheduler::new(Parts {
+            world: shared,
+            engine,
+            queue: Default::default(),
+            facts,
+            lease: None,
+            volume_timeouts: Default::default(),
+            meter: Arc::new(NoMeter),
+            host: "here".to_owned(),
+        });
+        crate::world::World::spawn(&*world, Box::pin(scheduler.run(std::future::pending())));
+        let scene = Self { world, server, facts: sender };
+        RESOURCES.iter().for_each(|resource| scene.tell(Fact::Synced(resource.kind)));
+        scene
+    }
+
+    fn tell(&self, fact: Fact) {
+        self.facts.try_send(fact).unwrap();
+    }
+
+    fn put(&self, kind: Kind, object: &Value) {
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().into();
+        let object = Object::deserialize(kind, object).unwrap();
+        self.tell(Fact::Put { object, uid, version: "1".into() });
+    }
+
+    fn node(&self, name: &str, cpu: &str) {
+        let amounts = json!({"cpu": cpu, "memory": "1Gi", "pods": "10"});
+        self.put(Kind::Node, &json!({"metadata": {"name": name}, "status": {"allocatable": amounts}}));
+    }
+
+    fn pod(&self, name: &str) {
+        self.put(Kind::Pod, &pod_json(name, "1", None));
+    }
+
+    fn pod_is_on(&self, name: &str, node: &str) {
+        self.put(Kind::Pod, &pod_json(name, "1", Some(node)));
+    }
+
+    fn pod_is_gone(&self, name: &str) {
+        let uid = format!("uid-{name}").into();
+        self.tell(Fact::Gone { kind: Kind::Pod, key: Key::new("ns", name), uid });
+    }
+
+    fn from_now_on(&self, bindings: Bindings) {
+        self.server.lock().unwrap().bindings = bindings;
+    }
+
+    fn run(&self, seconds: u64) {
+        self.world.run_for(Duration::from_secs(seconds));
+    }
+
+    /// Every binding that was sent, as `pod to node`.
+    fn sent(&self) -> Vec<String> {
+        let requests = self.world.requests();
+        let bindings = requests.iter().filter(|(_, request)| request.path.ends_with("/binding"));
+        bindings
+            .map(|(_, request)| {
+                let body: Value = serde_json::from_slice(&request.body).unwrap();
+                format!(
+                    "{} to {}",
+                    body["metadata"]["name"].as_str().unwrap(),
+                    body["target"]["name"].as_str().unwrap()
+                )
+            })
+            .collect()
+    }
+
+    /// How often events with this reason were told of a pod.
+    fn told(&self, pod: &str, reason: &str) -> usize {
+        let server = self.server.lock().unwrap();
+        let about = |event: &&Value| event["regarding"]["name"] == pod && event["reason"] == reason;
+        server.told.iter().filter(about).count()
+    }
+}
+
+#[test]
+fn a_binding_that_takes_longer_than_the_next_cycle_keeps_its_room() {
+    let scene = Scene::new(Bindings::Hang);
+    scene.node("a", "1");
+    scene.pod("first");
+    scene.run(1);
+    scene.pod("second");
+    scene.run(20);
+    assert_eq!(scene.sent(), ["first to a"]);
+    assert_eq!(scene.told("second", "FailedScheduling"), 1);
+}
+
+#[test]
+fn a_binding_that_is_done_and_not_answered_is_done() {
+    let scene = Scene::new(Bindings::DoneSilently);
+    scene.node("a", "1");
+    scene.pod("first");
+    scene.run(60);
+    scene.pod("second");
+    scene.run(60);
+    assert_eq!(scene.sent(), ["first to a"]);
+    assert_eq!(scene.told("first", "FailedScheduling"), 0);
+    assert_eq!(scene.told("first", "Scheduled"), 1);
+}
+
+#[test]
+fn a_binding_that_is_neither_done_nor_answered_is_tried_again() {
+    let scene = Scene::new(Bindings::Hang);
+    scene.node("a", "1");
+    scene.pod("first");
+    scene.run(10);
+    scene.from_now_on(Bindings::Done);
+    scene.run(60);
+    assert_eq!(scene.sent(), ["first to a", "first to a"]);
+    assert_eq!(scene.told("first", "Scheduled"), 1);
+}
+
+#[test]
+fn a_pod_that_another_scheduler_binds_elsewhere_gives_its_room_back() {
+    let scene = Scene::new(Bindings::Hang);
+    scene.node("a", "1");
+    scene.pod("first");
+    scene.run(1);
+    scene.node("b", "1");
+    scene.pod_is_on("first", "b");
+    scene.from_now_on(Bindings::Done);
+    scene.pod("second");
+    scene.run(1);
+    assert_eq!(scene.sent(), ["first to a", "second to a"]);
+    scene.run(120);
+    assert_eq!(scene.sent().len(), 2);
+}
+
+#[test]
+fn a_pod_that_is_gone_before_it_is_bound_gives_its_room_back() {
+    let scene = Scene::new(Bindings::Hang);
+    scene.node("a", "1");
+    scene.pod("first");
+    scene.run(1);
+    scene.pod_is_gone("first");
+    scene.from_now_on(Bindings::Done);
+    scene.pod("second");
+    scene.run(120);
+    assert_eq!(scene.sent(), ["first to a", "second to a"]);
+}
+
+#[test]
+fn a_node_that_comes_while_a_binding_fails_helps_the_pod_that_waits() {
+    let scene = Scene::new(Bindings::Hang);
+    scene.node("a", "1");
+    scene.pod("first");
+    scene.run(1);
+    scene.pod("second");
+    scene.run(1);
+    scene.from_now_on(Bindings::Refused);
+    scene.node("b", "1");
+    scene.run(1);
+    assert_eq!(scene.sent(), ["first to a", "second to b"]);
+    scene.from_now_on(Bindings::Done);
+    scene.run(120);
+    let bound = scene.server.lock().unwrap().bound.clone();
+    assert_eq!(bound.len(), 2, "{bound:?}");
+    assert_ne!(bound[0].1, bound[1].1);
+}
+
+#[test]
+fn a_pod_that_is_changed_while_its_binding_fails_is_tried_as_it_is_now() {
+    let scene = Scene::new(Bindings::Hang);
+    scene.node("a", "1");
+    scene.node("b", "1");
+    scene.pod("first");
+    scene.run(1);
+    let mut changed = pod_json("first", "1", None);
+    let taken = scene.sent()[0].replace("first to ", "");
+    changed["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchFields": [
+            {"key": "metadata.name", "operator": "NotIn", "values": [taken]}]}]}}});
+    scene.put(Kind::Pod, &changed);
+    scene.from_now_on(Bindings::Done);
+    scene.run(120);
+    let sent = scene.sent();
+    assert_eq!(sent.len(), 2);
+    assert_ne!(sent[0], sent[1]);
+}
