@@ -1,0 +1,18 @@
+//! The live scheduler as an operator runs it: the real binary, on an API server.
+//!
+//! The server is in memory, and things go wrong in it on purpose. With `SUPERCARGO_E2E_KUBECONFIG` set, the scenarios that
+//! need nothing to go wrong run on that cluster instead, next to whatever else lives there.
+
+mod client;
+mod draft;
+mod process;
+mod stage;
+
+mod churn;
+mod election;
+mod faults;
+mod filters;
+mod load;
+mod preemption;
+mod queueing;
+mod tells;

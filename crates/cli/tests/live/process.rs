@@ -1,0 +1,132 @@
+//! `supercargo run` as a process of its own.
+
+use std::{
+    fs::File,
+    io::{Read, Write},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How much of a log is shown when a test fails.
+const SHOWN_LINES: usize = 80;
+
+/// Waits until something holds; the test ends if that takes too long.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain for {PATIENCE:?} until {what}");
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Tells something that helps whoever looks at a failure.
+pub(crate) fn tell(text: &str) {
+    // Nobody may be there to read it.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// A running scheduler. It is killed when it is dropped.
+pub(crate) struct SchedulerProcess {
+    child: Child,
+    log: PathBuf,
+}
+
+impl SchedulerProcess {
+    /// Starts the binary, with health and metrics in the clear on a port of its own.
+    pub(crate) fn start(arguments: &[String], log: &Path) -> Self {
+        let file = File::create(log).expect("a log file");
+        let child = Command::new(env!("CARGO_BIN_EXE_supercargo"))
+            .args(["run", "--insecure-address", "127.0.0.1:0"])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().expect("the same file"))
+            .stderr(file)
+            .spawn()
+            .expect("the binary starts");
+        Self { child, log: log.to_owned() }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Asks for a path of its server: the status, and the body.
+    pub(crate) fn get(&self, path: &str) -> Option<(u16, String)> {
+        const SAYS: &str = "serving address=";
+        let log = self.log();
+        let address = log.split(SAYS).nth(1)?.split_whitespace().next()?.to_owned();
+        let mut stream = TcpStream::connect(&address).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        let status = head.split_whitespace().nth(1)?.parse().ok()?;
+        Some((status, body.to_owned()))
+    }
+
+    pub(crate) fn answers(&self, path: &str, status: u16) -> bool {
+        self.get(path).is_some_and(|(code, _)| code == status)
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_until_ready(&self) {
+        wait_until("the scheduler is ready", || self.answers("/readyz", 200));
+    }
+
+    /// The sum of all series of a metric whose labels contain a text.
+    pub(crate) fn metric(&self, name: &str, labels: &str) -> f64 {
+        let (_, text) = self.get("/metrics").expect("metrics");
+        let series = text.lines().filter(|line| !line.starts_with('#') && line.contains(labels));
+        let named = series.filter(|line| line.split(['{', ' ']).next() == Some(name));
+        named.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+
+    /// Sends a signal, such as `STOP`.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill").success(), "{name} could not be sent");
+    }
+
+    /// Ends it at once, as SIGKILL does.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it has ended");
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_for_end(&mut self) -> ExitStatus {
+        let mut ended = None;
+        wait_until("the scheduler ends", || {
+            ended = self.child.try_wait().expect("a child");
+            ended.is_some()
+        });
+        ended.expect("it has ended")
+    }
+
+    /// The memory that it holds.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+        line.split_whitespace().next().and_then(|kib| kib.parse().ok()).expect("a number")
+    }
+}
+
+impl Drop for SchedulerProcess {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let shown = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
+            tell(&format!("----- {} -----\n{shown}", self.log.display()));
+        }
+    }
+}
