@@ -31,7 +31,7 @@ impl Churn<'_> {
         let cluster = self.stage.cluster();
         for _ in 0..PODS_A_TICK {
             // Some can never be scheduled, some fit everywhere.
-            let cpu = if self.pods % 10 == 0 { "100" } else { "50m" };
+            let cpu = if self.pods.is_multiple_of(10) { "100" } else { "50m" };
             let (_, made) = self.stage.placed(pod(&format!("p{}", self.pods)).cpu(cpu));
             cluster.create(made).expect("a pod");
             if let Some(old) = self.pods.checked_sub(PODS_AT_A_TIME) {
@@ -40,7 +40,7 @@ impl Churn<'_> {
             }
             self.pods += 1;
         }
-        if self.pods % (PODS_A_TICK * 4) == 0 {
+        if self.pods.is_multiple_of(PODS_A_TICK * 4) {
             self.replace_a_node();
         }
     }

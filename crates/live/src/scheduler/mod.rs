@@ -14,6 +14,7 @@ mod tell;
 
 #[cfg(test)]
 mod tests;
+
 use std::{
     collections::{BTreeMap, HashSet},
     pin::pin,
