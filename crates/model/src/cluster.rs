@@ -487,10 +487,11 @@ impl Cluster {
     /// Adds a bound pod, or replaces the one of its name.
     pub fn put_pod(&mut self, pod: Arc<Pod>) {
         let key = pod.key();
-        if self.bound.get(&key).is_some_and(|known| **known == *pod) {
-            return;
+        match self.bound.get(&key) {
+            Some(known) if **known == *pod => return,
+            Some(_) => drop(self.remove_pod(&key)),
+            None => {}
         }
-        self.remove_pod(&key);
         if pod.node.is_some() && !pod.finished {
             let pod = self.share(pod);
             self.bound.insert(key, pod.clone());
