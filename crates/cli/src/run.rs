@@ -127,7 +127,13 @@ pub(crate) fn assemble(
         world: world.clone(),
         engine,
         queue: QueueSettings { backoff, ..QueueSettings::default() },
-        facts: feed::open(world),
+        facts: match (&lease, configuration.delay_cache_until_active) {
+            (Some(lease), true) => {
+                let lease = lease.clone();
+                feed::open_after(world, Box::pin(async move { drop(lease.acquired().await) }))
+            }
+            _ => feed::open(world),
+        },
         lease,
         volume_timeouts: volume_timeouts(configuration)?,
         meter,

@@ -15,6 +15,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use futures_util::future::BoxFuture;
 use supercargo_model::{
     Key, Name,
     object::{Kind, Object},
@@ -72,12 +73,27 @@ pub fn open(world: &SharedWorld) -> mpsc::Receiver<Fact> {
     open_some(world, RESOURCES)
 }
 
+/// Follows every one of [`RESOURCES`], once `start` has ended.
+pub fn open_after(world: &SharedWorld, start: BoxFuture<'static, ()>) -> mpsc::Receiver<Fact> {
+    let (sender, receiver) = mpsc::channel(MAX_WAITING_FACTS);
+    let shared = world.clone();
+    world.spawn(Box::pin(async move {
+        start.await;
+        follow_all(&shared, RESOURCES, &sender);
+    }));
+    receiver
+}
+
 /// Follows some resources.
 pub fn open_some(world: &SharedWorld, resources: &'static [Resource]) -> mpsc::Receiver<Fact> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_FACTS);
+    follow_all(world, resources, &sender);
+    receiver
+}
+
+fn follow_all(world: &SharedWorld, resources: &'static [Resource], sender: &mpsc::Sender<Fact>) {
     for resource in resources {
         let follower = follow::Follower::new(world.clone(), resource, sender.clone());
         world.spawn(Box::pin(follower.run()));
     }
-    receiver
 }

@@ -83,7 +83,10 @@ fn a_first_bind_that_fails_when_nothing_else_happens_then_the_pod_is_bound_on_re
     stage.make(pod("p"));
     assert_eq!(stage.wait_until_bound("p"), "a");
     let event = stage.wait_for_event("p", "FailedScheduling");
-    assert!(event["note"].as_str().unwrap_or_default().starts_with("running Bind plugin \"DefaultBinder\": "), "{event}");
+    assert!(
+        event["note"].as_str().unwrap_or_default().starts_with("running Bind plugin \"DefaultBinder\": "),
+        "{event}"
+    );
     stage.wait_for_event("p", "Scheduled");
     assert_eq!(stage.cluster().violations(), []);
 }
