@@ -130,7 +130,10 @@ pub(crate) fn assemble(
         facts: match (&lease, configuration.delay_cache_until_active) {
             (Some(lease), true) => {
                 let lease = lease.clone();
-                feed::open_after(world, Box::pin(async move { drop(lease.acquired().await) }))
+                let leads = async move {
+                    lease.acquired().await;
+                };
+                feed::open_after(world, Box::pin(leads))
             }
             _ => feed::open(world),
         },

@@ -142,7 +142,7 @@ impl Scene {
         self.tell(Fact::Gone { kind: Kind::Pod, key: Key::new("ns", name), uid });
     }
 
-    fn from_now_on(&self, bindings: Bindings) {
+    fn bind_from_now_on(&self, bindings: Bindings) {
         self.server.lock().unwrap().bindings = bindings;
     }
 
@@ -205,7 +205,7 @@ fn a_binding_that_is_neither_done_nor_answered_is_tried_again() {
     scene.node("a", "1");
     scene.pod("first");
     scene.run(10);
-    scene.from_now_on(Bindings::Done);
+    scene.bind_from_now_on(Bindings::Done);
     scene.run(60);
     assert_eq!(scene.sent(), ["first to a", "first to a"]);
     assert_eq!(scene.told("first", "Scheduled"), 1);
@@ -219,7 +219,7 @@ fn a_pod_that_another_scheduler_binds_elsewhere_gives_its_room_back() {
     scene.run(1);
     scene.node("b", "1");
     scene.pod_is_on("first", "b");
-    scene.from_now_on(Bindings::Done);
+    scene.bind_from_now_on(Bindings::Done);
     scene.pod("second");
     scene.run(1);
     assert_eq!(scene.sent(), ["first to a", "second to a"]);
@@ -234,7 +234,7 @@ fn a_pod_that_is_gone_before_it_is_bound_gives_its_room_back() {
     scene.pod("first");
     scene.run(1);
     scene.pod_is_gone("first");
-    scene.from_now_on(Bindings::Done);
+    scene.bind_from_now_on(Bindings::Done);
     scene.pod("second");
     scene.run(120);
     assert_eq!(scene.sent(), ["first to a", "second to a"]);
@@ -248,11 +248,11 @@ fn a_node_that_comes_while_a_binding_fails_helps_the_pod_that_waits() {
     scene.run(1);
     scene.pod("second");
     scene.run(1);
-    scene.from_now_on(Bindings::Refused);
+    scene.bind_from_now_on(Bindings::Refused);
     scene.node("b", "1");
     scene.run(1);
     assert_eq!(scene.sent(), ["first to a", "second to b"]);
-    scene.from_now_on(Bindings::Done);
+    scene.bind_from_now_on(Bindings::Done);
     scene.run(120);
     let bound = scene.server.lock().unwrap().bound.clone();
     assert_eq!(bound.len(), 2, "{bound:?}");
@@ -272,7 +272,7 @@ fn a_pod_that_is_changed_while_its_binding_fails_is_tried_as_it_is_now() {
         "nodeSelectorTerms": [{"matchFields": [
             {"key": "metadata.name", "operator": "NotIn", "values": [taken]}]}]}}});
     scene.put(Kind::Pod, &changed);
-    scene.from_now_on(Bindings::Done);
+    scene.bind_from_now_on(Bindings::Done);
     scene.run(120);
     let sent = scene.sent();
     assert_eq!(sent.len(), 2);
