@@ -39,6 +39,10 @@ impl Scheduler {
             self.queue.done(&pod.uid);
             return;
         }
+        if self.hold_back(&pod) {
+            tracing::debug!(pod = %pod.key(), "room is still being made for it");
+            return;
+        }
         let Some(placement) = self.decide(&pod) else {
             self.queue.done(&pod.uid);
             return;

@@ -1,8 +1,9 @@
 //! Makes room for a pod: evicts the pods that were chosen, in the background, and keeps the room for it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use supercargo_framework::preemption::Nomination;
+use supercargo_engine::{Failure, Refusal};
+use supercargo_framework::preemption::{Claim, Nomination};
 use supercargo_model::{Name, Pod};
 use tokio::sync::mpsc;
 
@@ -13,6 +14,8 @@ use crate::{
     world::{Reply, Request, SharedWorld, Unanswered},
 };
 
+/// The plugin that holds pods back while their room is being made.
+const DEFAULT_PREEMPTION: &str = "DefaultPreemption";
 /// How often an eviction is tried.
 const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(250);
@@ -24,6 +27,16 @@ pub(super) struct Evicted {
     gone: Vec<Arc<Pod>>,
     failed: Option<String>,
     took: Duration,
+}
+
+/// Room that is being made for a pod.
+pub(super) struct Room {
+    node: Name,
+    victims: Vec<Arc<Pod>>,
+    /// The evictions have been carried out, as far as the server says.
+    evicted: bool,
+    /// The pod's turn came before that was over.
+    held_back: bool,
 }
 
 impl Scheduler {
@@ -39,6 +52,13 @@ impl Scheduler {
         if nomination.victims.is_empty() {
             return;
         }
+        let room = Room {
+            node: nomination.node.clone(),
+            victims: nomination.victims.clone(),
+            evicted: false,
+            held_back: false,
+        };
+        self.rooms.insert(pod.uid.clone(), room);
         let task = evict_all(
             self.world.clone(),
             self.lease.clone(),
@@ -49,19 +69,80 @@ impl Scheduler {
         self.world.spawn(Box::pin(task));
     }
 
+    /// Holds a pod back as long as room is being made on the node that it waits for, for whomever: tried now, it would see
+    /// pods that are as good as gone, and evict others as well. False if there is nothing to wait for.
+    pub(super) fn hold_back(&mut self, pod: &Pod) -> bool {
+        let Some(node) = self.rooms.get(&pod.uid).map(|room| room.node.clone()) else {
+            return false;
+        };
+        if !self.unfinished_nodes().contains(&node) {
+            self.rooms.remove(&pod.uid);
+            return false;
+        }
+        if let Some(room) = self.rooms.get_mut(&pod.uid) {
+            room.held_back = true;
+        }
+        let refusal = Refusal { plugins: [DEFAULT_PREEMPTION.into()].into(), ..Refusal::default() };
+        let (now, nominations) = (self.world.uptime(), self.engine.nominations_mut());
+        self.queue.park(&pod.uid, Failure::Refused(refusal), Claim::On(node), nominations, now);
+        true
+    }
+
+    /// Lets the pods in whose nodes are ready, as far as the watch says.
+    pub(super) fn let_in(&mut self) {
+        if self.rooms.is_empty() {
+            return;
+        }
+        let queue = &self.queue;
+        self.rooms.retain(|preemptor, _| queue.find(preemptor).is_some());
+        let unfinished = self.unfinished_nodes();
+        let now = self.world.uptime();
+        for (preemptor, room) in &mut self.rooms {
+            if room.held_back && !unfinished.contains(&room.node) {
+                room.held_back = false;
+                self.queue.activate([&**preemptor], now);
+            }
+        }
+    }
+
+    /// The nodes on which room is still being made.
+    fn unfinished_nodes(&self) -> HashSet<Name> {
+        let unfinished = self.rooms.iter().filter(|(preemptor, room)| !self.is_made(preemptor, room));
+        unfinished.map(|(_, room)| room.node.clone()).collect()
+    }
+
+    /// Whether every victim is known to leave. Those that take their time count once the pod's own status names the node:
+    /// only then is it seen that they leave for its sake.
+    fn is_made(&self, preemptor: &str, room: &Room) -> bool {
+        let Some(pending) = self.queue.find(preemptor) else {
+            return true;
+        };
+        let is_named = pending.pod.nominated_node.as_ref() == Some(&room.node);
+        let leaves = |victim: &Arc<Pod>| {
+            let known = self.engine.cluster().pod(&victim.key()).filter(|known| known.uid == victim.uid);
+            known.is_none_or(|known| known.terminating && is_named)
+        };
+        room.evicted && room.victims.iter().all(leaves)
+    }
+
     pub(super) fn eviction_ended(&mut self, evicted: Evicted) {
         let Evicted { preemptor, node, gone, failed, took } = evicted;
         self.meter.evicted(failed.is_none(), took);
         for victim in &gone {
             self.teller.preempted(victim, &preemptor, &node);
         }
+        if let Some(room) = self.rooms.get_mut(&preemptor.uid) {
+            room.evicted = true;
+        }
         if let Some(why) = failed {
+            self.rooms.remove(&preemptor.uid);
             // The room will not come: the pod is tried again, and looks for another.
             tracing::warn!(pod = %preemptor.key(), %node, why, "room could not be made");
             self.engine.nominations_mut().forget(&preemptor.uid);
             self.teller.not_nominated(&preemptor);
             self.queue.activate([&*preemptor.uid], self.world.uptime());
         }
+        self.let_in();
     }
 }
 

@@ -15,7 +15,13 @@ use crate::feed::Fact;
 impl Scheduler {
     pub(super) fn take_fact(&mut self, fact: Fact) {
         match fact {
-            Fact::Put { object: Object::Pod(pod), .. } => self.pod_is(Arc::new(pod)),
+            Fact::Put { object: Object::Pod(pod), .. } => {
+                let may_let_in = pod.terminating || pod.nominated_node.is_some();
+                self.pod_is(Arc::new(pod));
+                if may_let_in {
+                    self.let_in();
+                }
+            }
             Fact::Put { object: Object::Node(node), .. } => {
                 let before = self.engine.cluster().node(&node.name).map(|info| info.node.clone());
                 if before.as_deref() == Some(&node) {
@@ -25,7 +31,10 @@ impl Scheduler {
                 self.happened(Change::Node(before.as_deref(), Some(&node)));
             }
             Fact::Put { object, .. } => self.object_is(object),
-            Fact::Gone { kind: Kind::Pod, key, uid } => self.pod_is_gone(&key, &uid),
+            Fact::Gone { kind: Kind::Pod, key, uid } => {
+                self.pod_is_gone(&key, &uid);
+                self.let_in();
+            }
             Fact::Gone { kind, key, .. } => self.object_is_gone(kind, &key),
             Fact::Unreadable { kind, key, uid, reason } => self.cannot_read(kind, &key, &uid, &reason),
             Fact::Synced(kind) => {

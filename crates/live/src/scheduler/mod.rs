@@ -36,7 +36,7 @@ use crate::{
     world::SharedWorld,
 };
 use binding::Bound;
-use eviction::Evicted;
+use eviction::{Evicted, Room};
 use meter::{Meter, Standing, Timed};
 use tell::Teller;
 
@@ -113,6 +113,8 @@ pub struct Scheduler {
     assumed: HashMap<Name, Assumed>,
     volumes: AssumedVolumes,
     volume_timeouts: BTreeMap<Name, Duration>,
+    /// Room that is being made, by the pod that it is for.
+    rooms: HashMap<Name, Room>,
     bindings: Arc<Semaphore>,
     teller: Teller,
     lease: Option<Lease>,
@@ -137,6 +139,7 @@ impl Scheduler {
             assumed: HashMap::default(),
             volumes: AssumedVolumes::default(),
             volume_timeouts,
+            rooms: HashMap::default(),
             bindings: Arc::new(Semaphore::new(BINDINGS_AT_ONCE)),
             told_at: Duration::ZERO,
             cycles: 0,
