@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::{
     draft::{node, pod},
-    process::wait_until,
+    process::{tell, wait_until},
     stage::Stage,
 };
 
@@ -79,6 +79,7 @@ fn pods_and_nodes_come_and_go_then_memory_stays_flat() {
         std::thread::sleep(TICK);
     }
     let (warm, end) = (warm_kib.expect("warm"), scheduler.resident_kib());
+    tell(&format!("{} pods came; from {warm} KiB to {end} KiB", churn.pods));
     assert!(end < warm + warm / 4 + 4096, "from {warm} KiB to {end} KiB");
     assert_eq!(stage.cluster().violations(), []);
     stage.cluster().create(stage.placed(pod("last").cpu("50m")).1).expect("a pod");

@@ -14,5 +14,7 @@ mod faults;
 mod filters;
 mod load;
 mod preemption;
+mod pressure;
+mod processes;
 mod queueing;
 mod tells;

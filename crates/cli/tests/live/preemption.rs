@@ -142,15 +142,17 @@ fn make_single_pod_claim(stage: &Stage) {
 
 #[test]
 fn a_nominated_pod_when_its_node_is_deleted_then_the_nomination_is_cleared() {
-    let stage = Stage::new();
+    let stage = Stage::in_memory();
     stage.make_priority_classes();
     stage.make(node("a").cpu("1"));
-    let _scheduler = stage.scheduler();
+    let scheduler = stage.scheduler();
     stage.make(pod("victim").cpu("1").class("low").slow_to_end());
     stage.wait_until_bound("victim");
     stage.make(pod("high").cpu("1").class("high"));
     wait_until("room is promised", || nominated(&stage, "high").is_some());
     stage.client.delete(&stage.node_path("a"));
+    // Nodes and pods are watched side by side: who sees the victim go first may bind to a node that is no more.
+    wait_until("the node is forgotten", || scheduler.metric("scheduler_cache_size", "type=\"nodes\"") == 0.0);
     // What a garbage collector does with the pods of a node that is no more.
     stage.client.delete(&stage.pod_path("victim"));
     wait_until("the nomination is cleared", || nominated(&stage, "high").is_none());

@@ -82,6 +82,7 @@ impl SchedulerProcess {
     /// The sum of all series of a metric whose labels contain a text.
     pub(crate) fn metric(&self, name: &str, labels: &str) -> f64 {
         let (_, text) = self.get("/metrics").expect("metrics");
+        assert!(text.contains(&format!("\n{name}")), "there is no {name}");
         let series = text.lines().filter(|line| !line.starts_with('#') && line.contains(labels));
         let named = series.filter(|line| line.split(['{', ' ']).next() == Some(name));
         named.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
