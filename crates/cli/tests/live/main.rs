@@ -18,3 +18,4 @@ mod pressure;
 mod processes;
 mod queueing;
 mod tells;
+mod volumes;
