@@ -166,6 +166,13 @@ impl Scene {
             .collect()
     }
 
+    /// The pods that were deleted.
+    fn evicted(&self) -> Vec<String> {
+        let requests = self.world.requests();
+        let deletions = requests.iter().filter(|(_, request)| request.method == Method::Delete);
+        deletions.map(|(_, request)| request.path.rsplit('/').next().unwrap_or_default().to_owned()).collect()
+    }
+
     /// How often events with this reason were told of a pod.
     fn told(&self, pod: &str, reason: &str) -> usize {
         let server = self.server.lock().unwrap();
@@ -277,4 +284,28 @@ fn a_pod_that_is_changed_while_its_binding_fails_is_tried_as_it_is_now() {
     let sent = scene.sent();
     assert_eq!(sent.len(), 2);
     assert_ne!(sent[0], sent[1]);
+}
+
+#[test]
+fn a_pod_whose_room_is_being_made_evicts_nobody_else() {
+    let scene = Scene::new(Bindings::Done);
+    scene.node("a", "1");
+    scene.node("b", "1");
+    scene.pod_is_on("one", "a");
+    scene.pod_is_on("two", "b");
+    let mut important = pod_json("important", "1", None);
+    important["spec"]["priority"] = 10.into();
+    scene.put(Kind::Pod, &important);
+    scene.run(1);
+    assert_eq!(scene.evicted().len(), 1);
+    // More room, though not enough: its turn comes again while its victim still seems to be there.
+    scene.node("a", "1500m");
+    scene.node("b", "1500m");
+    scene.run(5);
+    assert_eq!(scene.evicted().len(), 1);
+    let victim = scene.evicted().remove(0);
+    scene.pod_is_gone(&victim);
+    scene.run(1);
+    let node = if victim == "one" { "a" } else { "b" };
+    assert_eq!(scene.sent(), [format!("important to {node}")]);
 }
