@@ -12,7 +12,7 @@ const NODES: usize = 40;
 const PODS_AT_A_TIME: usize = 300;
 const TICK: Duration = Duration::from_millis(50);
 const PODS_A_TICK: usize = 15;
-const WARM_UP: Duration = Duration::from_secs(8);
+const WARM_UP: Duration = Duration::from_secs(10);
 const WHOLE: Duration = Duration::from_secs(25);
 
 /// Pods live for a while; nodes are replaced, one a few ticks.
@@ -32,7 +32,9 @@ impl Churn<'_> {
         for _ in 0..PODS_A_TICK {
             // Some can never be scheduled, some fit everywhere.
             let cpu = if self.pods.is_multiple_of(10) { "100" } else { "50m" };
-            let (_, made) = self.stage.placed(pod(&format!("p{}", self.pods)).cpu(cpu));
+            let draft =
+                pod(&format!("p{}", self.pods)).cpu(cpu).label("name", &format!("app-{}", self.pods % 20));
+            let (_, made) = self.stage.placed(draft);
             cluster.create(made).expect("a pod");
             if let Some(old) = self.pods.checked_sub(PODS_AT_A_TIME) {
                 // It may be gone together with its node.
