@@ -133,7 +133,7 @@ impl Scheduler {
         let rules: Vec<_> = engine.profiles().map(|profile| profile.queue_rules().clone()).collect();
         Self {
             queue: SchedulingQueue::new(&rules, queue),
-            teller: Teller::new(&world, host),
+            teller: Teller::new(&world, host, lease.clone()),
             unsynced: RESOURCES.iter().map(|resource| resource.kind).collect(),
             synced: watch::Sender::new(false),
             assumed: HashMap::default(),

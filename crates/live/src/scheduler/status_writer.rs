@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use super::HashMap;
 use crate::{
+    lease::Lease,
     status::{Nomination, NotScheduled, Told},
     world::SharedWorld,
 };
@@ -39,6 +40,7 @@ struct State {
 
 struct Shared {
     world: SharedWorld,
+    lease: Option<Lease>,
     state: Mutex<State>,
     wake: Notify,
 }
@@ -60,8 +62,9 @@ impl Drop for StatusWriter {
 }
 
 impl StatusWriter {
-    pub(super) fn new(world: &SharedWorld) -> Self {
-        let shared = Arc::new(Shared { world: world.clone(), state: Mutex::default(), wake: Notify::new() });
+    pub(super) fn new(world: &SharedWorld, lease: Option<Lease>) -> Self {
+        let shared =
+            Arc::new(Shared { world: world.clone(), lease, state: Mutex::default(), wake: Notify::new() });
         for _ in 0..WRITERS {
             world.spawn(Box::pin(write_all(shared.clone())));
         }
@@ -142,6 +145,10 @@ async fn write(shared: &Shared, uid: &Name) {
         let Some(request) = request else {
             return;
         };
+        // Whoever leads now tells what they find.
+        if shared.lease.as_ref().is_some_and(|lease| !lease.is_held()) {
+            return shared.state().pods.remove(uid).map_or((), drop);
+        }
         let why = match shared.world.send(request).await {
             Ok(reply) if reply.is_success() => continue,
             // The pod is gone, or another has its name.

@@ -5,6 +5,7 @@ use supercargo_model::{Name, Pod};
 use super::status_writer::StatusWriter;
 use crate::{
     events::{self, Busy, Event, Recorder},
+    lease::Lease,
     status::{Nomination, NotScheduled, Reason},
     world::SharedWorld,
 };
@@ -16,8 +17,8 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    pub(super) fn new(world: &SharedWorld, host: String) -> Self {
-        Self { recorder: events::open(world, host), statuses: StatusWriter::new(world) }
+    pub(super) fn new(world: &SharedWorld, host: String, lease: Option<Lease>) -> Self {
+        Self { recorder: events::open(world, host), statuses: StatusWriter::new(world, lease) }
     }
 
     /// Bindings are under way as long as the answer lives: what can wait stands back.
