@@ -380,7 +380,8 @@ impl Shape {
     /// Goes back from kinds to columns.
     fn leave_kinds(&mut self, cluster: &Cluster) {
         self.alike = None;
-        for column in self.columns.iter_mut().filter(|column| column.is_restless()) {
+        // Restless columns were kept by cell; and other nodes may be open now.
+        for column in self.columns.iter_mut().filter(|column| column.is_restless() || column.reads_open) {
             column.part.fill(cluster, &self.open, &mut column.raw);
         }
         self.sum_all();
