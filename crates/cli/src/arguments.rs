@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::{bench, config, conformance, demo, explain, rbac, run, simulate, style::Color};
+use crate::{bench, config, conformance, demo, dynamic_scoring, explain, rbac, run, simulate, style::Color};
 
 /// Decides where pods go in a Kubernetes cluster, exactly as kube-scheduler 1.36 would, and explains itself.
 #[derive(Parser)]
@@ -45,6 +45,9 @@ pub(crate) enum Command {
     /// Check, show, compare and translate scheduler configurations
     #[command(subcommand)]
     Config(config::Command),
+    /// Check what the plugin DynamicScoring is told in its ConfigMap
+    #[command(subcommand)]
+    DynamicScoring(dynamic_scoring::Command),
     /// Print a completion script for a shell
     Completions {
         /// The shell

@@ -63,7 +63,8 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     let pod = find::find(&given.objects, &options.pod)?;
     let bound_to = pod.node.as_ref().map(ToString::to_string);
     let (pod, alone) = if bound_to.is_some() { find::unbind(&mut given.objects, &pod) } else { (pod, false) };
-    let input = Input::new(given.objects);
+    let mut input = Input::new(given.objects);
+    input.cluster.set_now(given.now);
     let overrides = Overrides { seed: options.inputs.seed, ..Overrides::default() };
     let mut engine = setup::engine(input.cluster, &given.configuration, registry, overrides)?;
     if engine.profile(&pod.spec.scheduler_name).is_none() {

@@ -17,6 +17,7 @@ mod bench;
 mod config;
 mod conformance;
 mod demo;
+mod dynamic_scoring;
 mod explain;
 mod failure;
 mod input;
@@ -70,6 +71,7 @@ fn dispatch(command: Command, console: &mut Console, registry: &Registry) -> Res
         Command::Demo(options) => demo::run(&options, console, registry),
         Command::Testcluster(options) => demo::run_cluster(&options, console),
         Command::Bench(options) => bench::run(&options, console, registry),
+        Command::DynamicScoring(command) => dynamic_scoring::run(&command, console),
         Command::Config(command) => config::run(&command, console, registry),
         Command::Completions { shell } => shell::completions(shell, Arguments::command(), console),
         Command::Man => shell::man(Arguments::command(), console),

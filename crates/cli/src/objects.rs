@@ -1,13 +1,16 @@
-//! The inputs that simulate and explain share: a cluster, pods, a configuration and a seed.
+//! The inputs that simulate and explain share: a cluster, pods, a configuration, a seed and the time.
 
 use std::path::PathBuf;
 
 use supercargo_config::{self as configuration, Configuration};
 use supercargo_framework::registry::Registry;
 use supercargo_manifest::Problems;
-use supercargo_model::object::{Object, Objects, Reader};
+use supercargo_model::{
+    Timestamp,
+    object::{Object, Objects, Reader},
+};
 
-use crate::{input, output::Console};
+use crate::{dynamic_scoring::Preferred, input, output::Console};
 
 /// What is scheduled, and by what rules.
 #[derive(clap::Args)]
@@ -27,22 +30,28 @@ pub(crate) struct Inputs {
     /// What ties are broken by: the same seed gives the same placements
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
+
+    #[command(flatten)]
+    preferred: Preferred,
 }
 
 /// What was read.
 pub(crate) struct Given {
     pub(crate) objects: Vec<Object>,
     pub(crate) configuration: Configuration,
+    pub(crate) now: Timestamp,
 }
 
 impl Inputs {
     /// Reads everything; or tells everything that is wrong. What is only worth a look is told at once.
     pub(crate) fn read(&self, console: &mut Console, registry: &Registry) -> Result<Given, Problems> {
-        match (self.read_objects(), read_configuration(self.config.as_ref(), console, registry)) {
-            (Ok(objects), Ok(configuration)) => {
+        let objects = read_objects(self.cluster.iter().chain(&self.pods));
+        match (objects, read_configuration(self.config.as_ref(), console, registry)) {
+            (Ok(mut objects), Ok(configuration)) => {
+                self.preferred.put(&mut objects, &configuration)?;
                 tell_skipped(&objects, console);
                 tell_extenders(&configuration, console);
-                Ok(Given { objects: objects.objects, configuration })
+                Ok(Given { objects: objects.objects, configuration, now: self.preferred.now() })
             }
             (objects, configuration) => {
                 let problems = [objects.err(), configuration.err()];
@@ -50,14 +59,15 @@ impl Inputs {
             }
         }
     }
+}
 
-    fn read_objects(&self) -> Result<Objects, Problems> {
-        let mut reader = Reader::default();
-        for source in input::manifests(self.cluster.iter().chain(&self.pods))? {
-            reader.read(&source);
-        }
-        reader.finish()
+/// The objects of files and folders.
+pub(crate) fn read_objects<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<Objects, Problems> {
+    let mut reader = Reader::default();
+    for source in input::manifests(paths)? {
+        reader.read(&source);
     }
+    reader.finish()
 }
 
 /// The configuration of a file, or the default one. Warnings are told.
@@ -74,7 +84,8 @@ pub(crate) fn read_configuration(
     Ok(loaded.configuration)
 }
 
-fn tell_skipped(objects: &Objects, console: &mut Console) {
+/// Says what was left out.
+pub(crate) fn tell_skipped(objects: &Objects, console: &mut Console) {
     let count: usize = objects.skipped.values().sum();
     if count > 0 {
         let kinds: Vec<String> = objects.skipped.iter().map(|(kind, n)| format!("{kind} × {n}")).collect();

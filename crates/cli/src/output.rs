@@ -219,6 +219,13 @@ fn height<'c>(cells: impl Iterator<Item = &'c str>) -> usize {
     cells.map(|cell| cell.split('\n').count()).max().unwrap_or(1)
 }
 
+/// Some names, and how many more there are.
+pub(crate) fn listed(names: &[String], most: usize) -> String {
+    let shown = names.iter().take(most).map(String::as_str);
+    let more = (names.len() > most).then(|| format!("… and {} more", names.len() - most));
+    shown.chain(more.as_deref()).collect::<Vec<_>>().join(", ")
+}
+
 /// Shows on stderr how far a long piece of work is, if there is a terminal to watch it on.
 pub(crate) struct Progress(ProgressBar);
 

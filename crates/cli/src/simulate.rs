@@ -20,7 +20,7 @@ use crate::{
     explain::print_nomination,
     failure::{Ending, Failure},
     objects::Inputs,
-    output::{Console, Grid},
+    output::{Console, Grid, listed},
     style::paint,
 };
 
@@ -65,7 +65,8 @@ struct Decided {
 
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
     let given = options.inputs.read(console, registry)?;
-    let input = Input::new(given.objects);
+    let mut input = Input::new(given.objects);
+    input.cluster.set_now(given.now);
     let overrides = Overrides { seed: options.inputs.seed, ..Overrides::default() };
     let mut engine = setup::engine(input.cluster, &given.configuration, registry, overrides)?;
     let mut schedule = Schedule::new(&mut engine, input.pending);
@@ -214,12 +215,6 @@ fn print_messages<'d>(
         console.paragraph("    ", &message)?;
     }
     Ok(())
-}
-
-fn listed(names: &[String], most: usize) -> String {
-    let shown = names.iter().take(most).map(String::as_str);
-    let more = (names.len() > most).then(|| format!("… and {} more", names.len() - most));
-    shown.chain(more.as_deref()).collect::<Vec<_>>().join(", ")
 }
 
 fn print_room<'d>(decided: impl Iterator<Item = &'d Decided>, console: &mut Console) -> Result<(), Failure> {

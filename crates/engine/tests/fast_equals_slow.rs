@@ -13,8 +13,9 @@ use supercargo_framework::{
     profile::{Choice, Profile, ProfileSpec},
     registry::{Args, Point, define},
 };
+use supercargo_manifest::Source;
 use supercargo_model::{
-    Cluster, Key, Name, Node, NodeInfo, Pod,
+    Cluster, Key, Name, Node, NodeInfo, Pod, Timestamp,
     object::{Kind, Object},
     testing::object,
     workload::WorkloadKind,
@@ -84,6 +85,10 @@ fn profile(odd: bool) -> Profile {
         ("InterPodAffinity", 2),
         ("DynamicResources", 2),
     ]);
+    let args = BTreeMap::from([(
+        "DynamicScoring",
+        "{configMap: {namespace: kube-system, name: scores}, key: scores.yaml}",
+    )]);
     let older = ["NodeResourcesLeastAllocated", "NodeResourcesMostAllocated", "RequestedToCapacityRatio"];
     let mut spec = ProfileSpec { scheduler_name: "default-scheduler".into(), ..ProfileSpec::default() };
     for registration in registry.iter().filter(|r| !older.contains(&r.name())) {
@@ -92,7 +97,10 @@ fn profile(odd: bool) -> Profile {
             let weight = weights.get(registration.name()).copied().unwrap_or(1);
             spec.points.entry(*point).or_default().push(Choice { plugin: name.clone(), weight });
         }
-        spec.plugins.insert(name, registration.build(&Args::none()).unwrap());
+        let source = Source::new("args", args.get(registration.name()).copied().unwrap_or("{}"));
+        let documents = supercargo_manifest::read(&source).unwrap();
+        let built = registration.build(&Args::new(&source, &documents[0], ""));
+        spec.plugins.insert(name, built.unwrap());
     }
     spec.points.remove(&Point::PostFilter);
     Profile::new(spec).unwrap()
@@ -118,7 +126,8 @@ fn node(random: &mut Random, i: usize) -> Node {
     }
     let memory = if random.chance(40) { "50E".to_owned() } else { format!("{}Gi", 1 + random.below(16)) };
     object(json!({
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": labels,
+                     "creationTimestamp": Timestamp::from_second(random.below(4000) as i64).unwrap().to_string()},
         "spec": {"taints": taints, "unschedulable": random.chance(12)},
         "status": {"images": images, "allocatable": {
             "cpu": format!("{}", 1 + random.below(8)), "memory": memory,
@@ -239,8 +248,17 @@ fn event(random: &mut Random, engine: &mut Engine, templates: &[Pod], serial: &m
         all.sort_by_key(|pod| pod.name.clone());
         (!all.is_empty()).then(|| all[random.below(all.len())].clone())
     };
-    let what = if scene.calm && !random.chance(30) { 5 + random.below(15) } else { random.below(21) };
+    let what = if scene.calm && !random.chance(30) { 5 + random.below(15) } else { random.below(22) };
     match what {
+        21 => {
+            // An operator's preferences change, or end; time goes on.
+            cluster.set_now(Timestamp::from_second(random.below(4000) as i64).unwrap());
+            if random.chance(4) {
+                cluster.remove(Kind::ConfigMap, &Key::new("kube-system", "scores"));
+            } else {
+                cluster.put(preferences(random));
+            }
+        }
         20 => {
             // A claim is bound to a volume of some zone, or loses it.
             let volume = random.one(&["", "v1", "v2"]);
@@ -315,6 +333,26 @@ fn event(random: &mut Random, engine: &mut Engine, templates: &[Pod], serial: &m
             cluster.put(Object::Pod(pod));
         }
     }
+}
+
+/// Preferences for disks, and now and then for nodes by their age.
+fn preferences(random: &mut Random) -> Object {
+    let mut score = || random.below(21) as i64 - 10;
+    let disk = |value: &str| json!({"matchLabelExpressions": [{"key": "disk", "operator": "In", "values": [value]}]});
+    let mut entries = vec![
+        json!({"score": score(), "selector": disk("ssd")}),
+        json!({"score": score(), "selector": [disk("hdd"), disk("ssd")]}),
+    ];
+    if random.chance(3) {
+        let old = json!({"creationExpressions": [{"operator": "Ago", "value": "20m"}]});
+        entries.push(json!({"score": 7, "selector": old}));
+    }
+    let text = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "DynamicScoring", "dynamicScores": entries,
+    });
+    object(json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "kube-system", "name": "scores"}, "data": {"scores.yaml": text.to_string()}}))
+    .object()
 }
 
 type ByNode = BTreeMap<Name, BTreeMap<Name, i64>>;

@@ -76,7 +76,8 @@ fn resource_of(object: &Object) -> Option<Resource> {
         | Object::Pod(_)
         | Object::Namespace(_)
         | Object::Workload(..)
-        | Object::PodDisruptionBudget(_) => None,
+        | Object::PodDisruptionBudget(_)
+        | Object::ConfigMap(_) => None,
     }
 }
 

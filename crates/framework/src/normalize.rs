@@ -57,6 +57,48 @@ pub fn min_max(column: &mut [i64]) {
     }
 }
 
+/// The lowest becomes 0, the highest 100, zero counting among them whether or not a node has it. All 0 if all are.
+///
+/// ```
+/// let mut column = [-10, 0, 5];
+/// supercargo_framework::normalize::min_max_with_zero(&mut column);
+/// assert_eq!(column, [0, 66, 100]); // 100 × (0 + 10) / (5 + 10) = 66
+/// let mut column = [5, 20];
+/// supercargo_framework::normalize::min_max_with_zero(&mut column);
+/// assert_eq!(column, [25, 100]); // zero is the lowest: 100 × 5 / 20 = 25
+/// ```
+pub fn min_max_with_zero(column: &mut [i64]) {
+    let range = RangeWithZero::of(column.iter().copied());
+    for score in column {
+        *score = range.map(*score);
+    }
+}
+
+/// The lowest and the highest of some scores and zero.
+#[derive(Clone, Copy, Debug)]
+pub struct RangeWithZero {
+    lowest: i64,
+    highest: i64,
+}
+
+impl RangeWithZero {
+    /// The range of these scores and zero.
+    pub fn of(scores: impl Iterator<Item = i64>) -> Self {
+        let zero = Self { lowest: 0, highest: 0 };
+        scores.fold(zero, |range, score| Self {
+            lowest: range.lowest.min(score),
+            highest: range.highest.max(score),
+        })
+    }
+
+    /// A score of the range as one of 0 to 100, cut off; 0 if there is only zero.
+    pub fn map(self, score: i64) -> i64 {
+        let lowest = i128::from(self.lowest);
+        let above = i128::from(MAX_SCORE) * (i128::from(score) - lowest);
+        above.checked_div(i128::from(self.highest) - lowest).unwrap_or(0) as i64
+    }
+}
+
 /// 100 × score / highest without overflow, cut off towards zero.
 fn scale(score: i64, highest: i64) -> i64 {
     let scaled = i128::from(MAX_SCORE) * i128::from(score) / i128::from(highest);

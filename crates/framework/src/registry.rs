@@ -5,9 +5,7 @@ mod shape;
 use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
 use serde::de::DeserializeOwned;
-use supercargo_manifest::{
-    self as manifest, Location, Problem, Problems, Severity, Source, UnknownFields, Value,
-};
+use supercargo_manifest::{self as manifest, Problem, Problems, Severity, Source, UnknownFields, Value};
 
 use crate::fast::{FastFilter, FastScore};
 use crate::points::{
@@ -140,7 +138,7 @@ impl<'a> Args<'a> {
         let separator = if self.path.is_empty() || field.is_empty() { "" } else { "." };
         Problem {
             source: self.given.map(|(source, _)| source.clone()),
-            at: self.given.map(|(_, value)| location(value, field)),
+            at: self.given.map(|(_, value)| value.location_of(field)),
             path: format!("{}{separator}{field}", self.path),
             message: message.into(),
             hint: None,
@@ -156,25 +154,6 @@ fn without_type(value: &Value) -> Value {
         entries.retain(|entry| !matches!(&*entry.key, "apiVersion" | "kind"));
     }
     value
-}
-
-/// Where a field stands; where it would stand, if it is absent.
-fn location(value: &Value, field: &str) -> Location {
-    let mut at = value;
-    for step in field.split(['.', '[']).filter(|step| !step.is_empty()) {
-        let next = match step.strip_suffix(']') {
-            Some(index) => match &at.kind {
-                manifest::Kind::List(items) => index.parse().ok().and_then(|i: usize| items.get(i)),
-                _ => None,
-            },
-            None => at.get(step),
-        };
-        match next {
-            Some(next) => at = next,
-            None => break,
-        }
-    }
-    at.at
 }
 
 type Build = dyn Fn(&Args<'_>) -> Result<Plugin, Problems> + Send + Sync;

@@ -132,6 +132,22 @@ impl Value {
         self.kind == Kind::Null
     }
 
+    /// Where a field such as `resources[0].weight` stands; where it would stand, if it is absent.
+    pub fn location_of(&self, field: &str) -> Location {
+        let mut at = self;
+        for step in field.split(['.', '[']).filter(|step| !step.is_empty()) {
+            let next = match step.strip_suffix(']') {
+                Some(index) => index.parse().ok().and_then(|i: usize| at.items().get(i)),
+                None => at.get(step),
+            };
+            match next {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        at.at
+    }
+
     /// The value as JSON. Numbers are written as they were read.
     pub fn to_json(&self) -> String {
         let mut text = String::new();

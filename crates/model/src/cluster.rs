@@ -8,9 +8,10 @@ use std::{
 };
 
 use crate::{
-    HashMap, Key, Labels, Name,
+    HashMap, Key, Labels, Name, Timestamp,
     changes::{Changes, PodChange},
     columns::Columns,
+    config_map::ConfigMap,
     label_columns::LabelColumns,
     node::Node,
     object::{Kind, Object},
@@ -160,6 +161,8 @@ pub struct Cluster {
     csi_capacities: BTreeMap<Key, CsiStorageCapacity>,
     attachments: BTreeMap<Name, VolumeAttachment>,
     budgets: BTreeMap<Key, PodDisruptionBudget>,
+    config_maps: BTreeMap<Key, ConfigMap>,
+    now: Timestamp,
 }
 
 /// What plugins read.
@@ -308,6 +311,17 @@ impl Cluster {
         self.budgets.values()
     }
 
+    /// A ConfigMap. There are only those that a plugin was told to read, or that stood among the given objects.
+    pub fn config_map(&self, key: &Key) -> Option<&ConfigMap> {
+        self.config_maps.get(key)
+    }
+
+    /// The time, as it was last told: 1970 until then. A plugin that reads it must be asked anew for every pod, because
+    /// the passing of time is no change of the cluster.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
     /// A copy of an object as it is known; only bound pods are.
     pub fn object(&self, kind: Kind, key: &Key) -> Option<Object> {
         Some(match kind {
@@ -323,6 +337,7 @@ impl Cluster {
             Kind::CsiStorageCapacity => Object::CsiStorageCapacity(self.csi_capacities.get(key)?.clone()),
             Kind::VolumeAttachment => Object::VolumeAttachment(self.attachments.get(&key.name)?.clone()),
             Kind::PodDisruptionBudget => Object::PodDisruptionBudget(self.budgets.get(key)?.clone()),
+            Kind::ConfigMap => Object::ConfigMap(self.config_map(key)?.clone()),
         })
     }
 }
@@ -374,6 +389,13 @@ impl Cluster {
                 let key = Key::new(budget.namespace.clone(), budget.name.clone());
                 self.budgets.insert(key, budget);
             }
+            Object::ConfigMap(map) => {
+                let key = map.key();
+                if self.config_maps.get(&key) != Some(&map) {
+                    self.changes.fact();
+                    self.config_maps.insert(key, map);
+                }
+            }
         }
     }
 
@@ -398,7 +420,17 @@ impl Cluster {
             Kind::CsiStorageCapacity => drop(self.csi_capacities.remove(key)),
             Kind::VolumeAttachment => drop(self.attachments.remove(&key.name)),
             Kind::PodDisruptionBudget => drop(self.budgets.remove(key)),
+            Kind::ConfigMap => {
+                if self.config_maps.remove(key).is_some() {
+                    self.changes.fact();
+                }
+            }
         }
+    }
+
+    /// Tells the time: there is no clock in here.
+    pub fn set_now(&mut self, now: Timestamp) {
+        self.now = now;
     }
 
     /// Adds or replaces a node; the pods on it stay.

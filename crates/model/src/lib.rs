@@ -5,6 +5,7 @@
 pub mod changes;
 pub mod cluster;
 pub mod columns;
+pub mod config_map;
 pub mod images;
 pub mod label_columns;
 pub mod labels;
@@ -25,6 +26,7 @@ pub mod testing;
 pub mod workload;
 
 pub use cluster::{Cluster, NodeId, NodeInfo};
+pub use config_map::ConfigMap;
 pub use labels::Labels;
 pub use meta::Key;
 pub use node::Node;

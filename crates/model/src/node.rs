@@ -38,7 +38,23 @@ pub struct Node {
     pub declared_features: Vec<Name>,
     /// The status of each of its conditions, by type.
     pub conditions: Labels,
+    /// What its kubelet says of the machine and its software, by the names of [`SYSTEM_INFO_FIELDS`].
+    pub system_info: Labels,
 }
+
+/// The fields of `status.nodeInfo` that hold a text.
+pub const SYSTEM_INFO_FIELDS: [&str; 10] = [
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+];
 
 /// An image that a node has.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -99,6 +115,8 @@ struct WrittenStatus {
     declared_features: Vec<Name>,
     #[serde(default)]
     conditions: Vec<Condition>,
+    #[serde(default)]
+    node_info: SystemInfo,
 }
 
 /// The times are left out: they change with every heartbeat.
@@ -108,6 +126,44 @@ struct Condition {
     kind: Name,
     #[serde(default)]
     status: Name,
+}
+
+/// `status.nodeInfo`; what is not a text (`swap`) is left out.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SystemInfo {
+    #[serde(rename = "machineID")]
+    machine_id: Option<Name>,
+    #[serde(rename = "systemUUID")]
+    system_uuid: Option<Name>,
+    #[serde(rename = "bootID")]
+    boot_id: Option<Name>,
+    kernel_version: Option<Name>,
+    os_image: Option<Name>,
+    container_runtime_version: Option<Name>,
+    kubelet_version: Option<Name>,
+    kube_proxy_version: Option<Name>,
+    operating_system: Option<Name>,
+    architecture: Option<Name>,
+}
+
+impl From<SystemInfo> for Labels {
+    fn from(info: SystemInfo) -> Self {
+        let values = [
+            info.machine_id,
+            info.system_uuid,
+            info.boot_id,
+            info.kernel_version,
+            info.os_image,
+            info.container_runtime_version,
+            info.kubelet_version,
+            info.kube_proxy_version,
+            info.operating_system,
+            info.architecture,
+        ];
+        let fields = SYSTEM_INFO_FIELDS.into_iter().zip(values);
+        fields.filter_map(|(field, value)| Some((field, value?))).collect()
+    }
 }
 
 impl<'de> Deserialize<'de> for Node {
@@ -125,6 +181,7 @@ impl<'de> Deserialize<'de> for Node {
             images: status.images,
             declared_features: status.declared_features,
             conditions: status.conditions.into_iter().map(|c| (c.kind, c.status)).collect(),
+            system_info: status.node_info.into(),
         })
     }
 }

@@ -6,6 +6,7 @@ use supercargo_manifest::{self as manifest, Problem, Problems, Severity, Source,
 
 use crate::{
     Key, Name,
+    config_map::ConfigMap,
     node::Node,
     pod::Pod,
     storage::{
@@ -31,6 +32,7 @@ pub enum Object {
     CsiStorageCapacity(CsiStorageCapacity),
     VolumeAttachment(VolumeAttachment),
     PodDisruptionBudget(PodDisruptionBudget),
+    ConfigMap(ConfigMap),
 }
 
 /// The kind of an object that a scheduler reads.
@@ -49,6 +51,7 @@ pub enum Kind {
     CsiStorageCapacity,
     VolumeAttachment,
     PodDisruptionBudget,
+    ConfigMap,
 }
 
 /// API group, kind, and whether objects of the kind live in a namespace.
@@ -68,6 +71,7 @@ const KINDS: &[(&str, &str, Kind, bool)] = &[
     ("storage.k8s.io", "CSIStorageCapacity", Kind::CsiStorageCapacity, true),
     ("storage.k8s.io", "VolumeAttachment", Kind::VolumeAttachment, false),
     ("policy", "PodDisruptionBudget", Kind::PodDisruptionBudget, true),
+    ("", "ConfigMap", Kind::ConfigMap, true),
 ];
 
 impl Kind {
@@ -104,6 +108,7 @@ impl Object {
             Self::CsiStorageCapacity(_) => Kind::CsiStorageCapacity,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
             Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
+            Self::ConfigMap(_) => Kind::ConfigMap,
         }
     }
 
@@ -123,6 +128,7 @@ impl Object {
             Self::CsiStorageCapacity(capacity) => Key::new(capacity.namespace.clone(), capacity.name.clone()),
             Self::VolumeAttachment(attachment) => unspaced(&attachment.name),
             Self::PodDisruptionBudget(budget) => Key::new(budget.namespace.clone(), budget.name.clone()),
+            Self::ConfigMap(map) => map.key(),
         }
     }
 
@@ -146,6 +152,7 @@ impl Object {
             Kind::CsiStorageCapacity => Self::CsiStorageCapacity(Deserialize::deserialize(from)?),
             Kind::VolumeAttachment => Self::VolumeAttachment(Deserialize::deserialize(from)?),
             Kind::PodDisruptionBudget => Self::PodDisruptionBudget(Deserialize::deserialize(from)?),
+            Kind::ConfigMap => Self::ConfigMap(Deserialize::deserialize(from)?),
         })
     }
 
@@ -321,6 +328,7 @@ fn decode(source: &Source, kind: Kind, value: &Value, path: &str) -> Result<Obje
         Kind::CsiStorageCapacity => Object::CsiStorageCapacity(typed(source, value, path)?),
         Kind::VolumeAttachment => Object::VolumeAttachment(typed(source, value, path)?),
         Kind::PodDisruptionBudget => Object::PodDisruptionBudget(typed(source, value, path)?),
+        Kind::ConfigMap => Object::ConfigMap(typed(source, value, path)?),
     })
 }
 

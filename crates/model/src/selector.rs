@@ -71,12 +71,7 @@ impl Requirement {
     }
 
     /// What makes the requirement unreadable, if anything: a term with such a requirement never matches.
-    fn defect(&self) -> Option<Defect> {
-        let not_one_integer = || match &self.values[..] {
-            [value] => parse_integer(value).is_none(),
-            _ => true,
-        };
-        let defect = |field: &str, message: &str| Some(Defect::new(field, message));
+    pub fn defect(&self) -> Option<Defect> {
         if !labels::is_valid_key(&self.key) {
             return Some(Defect::new("key", &format!("{:?} is not a label key", self.key)));
         }
@@ -84,6 +79,17 @@ impl Requirement {
             let message = format!("{:?} is not a label value", self.values[i]);
             return Some(Defect::new(&format!("values[{i}]"), &message));
         }
+        self.defect_of_values()
+    }
+
+    /// What is wrong with the number of values or, where they are compared as integers, with the values themselves.
+    /// Whether key and values could be a label's is not asked.
+    pub fn defect_of_values(&self) -> Option<Defect> {
+        let not_one_integer = || match &self.values[..] {
+            [value] => parse_integer(value).is_none(),
+            _ => true,
+        };
+        let defect = |field: &str, message: &str| Some(Defect::new(field, message));
         match self.operator {
             Operator::In | Operator::NotIn if self.values.is_empty() => {
                 defect("values", "In and NotIn need at least one value")

@@ -218,6 +218,27 @@ fn services_are_those_of_a_namespace() {
     assert_eq!((&*names(&cluster, "b"), &*names(&cluster, "a")), ("db", "web"));
 }
 
+#[test]
+fn a_config_map_is_a_fact_when_its_text_changes() {
+    let mut cluster = Cluster::default();
+    let put = |cluster: &mut Cluster, text: &str| {
+        let before = cluster.changes().now();
+        let map =
+            format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: scores}}, data: {{a: {text}}}}}");
+        support::objects(&map).into_iter().for_each(|object| cluster.put(object));
+        cluster.changes().since(before).is_none()
+    };
+    assert!(put(&mut cluster, "one"));
+    assert!(!put(&mut cluster, "one"));
+    assert!(put(&mut cluster, "two"));
+    let text =
+        |cluster: &Cluster| cluster.config_map(&key("scores")).and_then(|map| map.data.get("a").cloned());
+    assert_eq!(text(&cluster), Some("two".into()));
+    let before = cluster.changes().now();
+    cluster.remove(Kind::ConfigMap, &key("scores"));
+    assert!(text(&cluster).is_none() && cluster.changes().since(before).is_none());
+}
+
 #[derive(Clone, Debug)]
 enum Event {
     PutNode(u8, u8),

@@ -48,7 +48,7 @@ fn items_of_a_typed_list_need_not_repeat_their_kind() {
 #[test]
 fn what_a_scheduler_does_not_read_is_counted() {
     let texts = [
-        "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
+        "{apiVersion: v1, kind: Endpoints, metadata: {name: a}}",
         "{apiVersion: v1, kind: SecretList, items: [{metadata: {name: a}}, {metadata: {name: b}}]}",
         "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}",
         // Other people's kinds may have the same name.
@@ -62,8 +62,8 @@ fn what_a_scheduler_does_not_read_is_counted() {
     assert_eq!(
         skipped,
         [
-            ("ConfigMap", 1),
             ("Deployment.apps", 1),
+            ("Endpoints", 1),
             ("Node.metrics.k8s.io", 1),
             ("ReplicaSet.apps.example.com", 1),
             ("Secret", 2),
@@ -195,4 +195,15 @@ fn unknown_fields_are_passed_over() {
         panic!("a pod");
     };
     assert_eq!(pod.spec.priority, 5);
+}
+
+#[test]
+fn what_a_node_says_of_itself_is_read_without_what_is_no_text() {
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: node}, status: {nodeInfo: {
+        kernelVersion: 5.4.0-34, machineID: m, kubeProxyVersion: '', swap: {capacity: 1024}}}}";
+    let read = read(&[node]).unwrap().objects;
+    let [Object::Node(node)] = &read[..] else { panic!("{read:?}") };
+    let info: Vec<(&str, &str)> =
+        node.system_info.iter().map(|(field, value)| (&**field, &**value)).collect();
+    assert_eq!(info, [("kernelVersion", "5.4.0-34"), ("kubeProxyVersion", ""), ("machineID", "m")]);
 }

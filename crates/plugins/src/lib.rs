@@ -1,4 +1,4 @@
-//! The plugins that kube-scheduler comes with, one folder each, and the older names that still work.
+//! The plugins that kube-scheduler comes with and some of our own, one folder each, and the older names that still work.
 //!
 //! Plugins do not know each other. To add one, see CONTRIBUTING.md.
 
@@ -6,6 +6,7 @@ pub mod default_binder;
 pub mod default_preemption;
 mod domain_sums;
 pub mod dynamic_resources;
+pub mod dynamic_scoring;
 mod fast_parts;
 pub mod image_locality;
 pub mod inter_pod_affinity;
@@ -56,6 +57,9 @@ pub fn registry() -> Registry {
             .requeue()
             .fast_filter()
             .fast_score(),
+    );
+    all.add(
+        define(dynamic_scoring::NAME, dynamic_scoring::DynamicScoring::new).score().normalize().fast_score(),
     );
     all.add(define(image_locality::NAME, image_locality::ImageLocality::new).score().fast_score());
     all.add(

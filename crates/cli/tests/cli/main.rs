@@ -5,6 +5,7 @@ mod bench;
 mod config;
 mod conformance;
 mod deploy;
+mod dynamic_scoring;
 mod explain;
 mod invocation;
 mod run;

@@ -1,0 +1,208 @@
+//! `supercargo dynamic-scoring …`, and where the other commands take DynamicScoring's preferences and the time from.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::Serialize;
+use supercargo_config::Configuration;
+use supercargo_framework::registry::{Args, Point};
+use supercargo_manifest::{Problem, Problems, Source};
+use supercargo_model::{
+    Cluster, ConfigMap, Name, Timestamp,
+    object::{Object, Objects},
+};
+use supercargo_plugins::dynamic_scoring::{self, NAME, Place, Preference, Preferences};
+
+use crate::{
+    arguments::Format,
+    failure::{Ending, Failure},
+    input,
+    objects::{read_objects, tell_skipped},
+    output::{Console, Grid, listed},
+};
+
+/// How many nodes of an entry are listed in a table.
+const MAX_LISTED_NODES: usize = 50;
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    /// Tell what is wrong with a text of DynamicScoring, and which nodes each of its entries selects now
+    Check(Check),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Check {
+    /// The text of the ConfigMap, `-` for stdin
+    file: PathBuf,
+
+    /// The nodes: files or folders with what `kubectl get nodes -o yaml|json` prints
+    #[arg(long, num_args = 1.., value_name = "FILE")]
+    cluster: Vec<PathBuf>,
+
+    /// The time that it is now, in place of the clock's
+    #[arg(long, value_name = "RFC3339")]
+    now: Option<Timestamp>,
+
+    /// How the result is printed
+    #[arg(long, short, value_enum, default_value_t, value_name = "FORMAT")]
+    output: Format,
+}
+
+/// What an offline command may be told about DynamicScoring.
+#[derive(clap::Args)]
+pub(crate) struct Preferred {
+    /// What DynamicScoring prefers, in place of its ConfigMap among the objects
+    #[arg(long, value_name = "FILE")]
+    dynamic_scoring: Option<PathBuf>,
+
+    /// The time that it is now, in place of the clock's
+    #[arg(long, value_name = "RFC3339")]
+    now: Option<Timestamp>,
+}
+
+pub(crate) fn run(command: &Command, console: &mut Console) -> Result<Ending, Failure> {
+    let Command::Check(options) = command;
+    let source = input::text(&options.file)?;
+    let preferences = dynamic_scoring::read(&source)?;
+    if options.cluster.is_empty() {
+        console.line(format!("{}: all is well", source.name))?;
+        console.note("give --cluster to see which nodes each entry selects");
+        return Ok(Ending::Well);
+    }
+    let objects = read_objects(&options.cluster)?;
+    tell_skipped(&objects, console);
+    let mut cluster = Cluster::default();
+    objects.objects.into_iter().for_each(|object| cluster.put(object));
+    let now = options.now.unwrap_or_else(Timestamp::now);
+    print(&preferences, &cluster, now, options.output, console)?;
+    Ok(Ending::Well)
+}
+
+/// An entry and the nodes that it selects.
+#[derive(Serialize)]
+struct Selected {
+    line: u32,
+    score: i32,
+    nodes: Vec<String>,
+}
+
+impl Selected {
+    fn new(entry: &Preference, cluster: &Cluster, now: Timestamp) -> Self {
+        let selected = cluster.nodes().filter(|info| entry.selects(&info.node, now));
+        let mut nodes: Vec<String> = selected.map(|info| info.name().to_string()).collect();
+        nodes.sort_unstable();
+        Self { line: entry.line, score: entry.score, nodes }
+    }
+}
+
+fn print(
+    preferences: &Preferences,
+    cluster: &Cluster,
+    now: Timestamp,
+    format: Format,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let entries = preferences.entries().iter().map(|entry| Selected::new(entry, cluster, now));
+    match format {
+        Format::Json => {
+            for entry in entries {
+                console.line(serde_json::to_string(&entry).map_err(std::io::Error::from)?)?;
+            }
+        }
+        Format::Table => {
+            let mut grid = Grid::new([">LINE", ">SCORE", ">NODES", "NAMES"]).fitting();
+            for Selected { line, score, nodes } in entries {
+                let names = if nodes.is_empty() { "-".to_owned() } else { listed(&nodes, MAX_LISTED_NODES) };
+                grid.row([line.to_string(), score.to_string(), nodes.len().to_string(), names]);
+            }
+            console.grid(grid)?;
+            console.line(format!("\n{} nodes, at {now}", cluster.node_count()))?;
+        }
+    }
+    Ok(())
+}
+
+impl Preferred {
+    /// The time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now.unwrap_or_else(Timestamp::now)
+    }
+
+    /// Leaves the ConfigMaps that DynamicScoring reads among the objects, with the given text if there is one; or tells
+    /// what is wrong with their texts.
+    pub(crate) fn put(&self, objects: &mut Objects, configuration: &Configuration) -> Result<(), Problems> {
+        let places = places(configuration)?;
+        keep_only(&places, objects);
+        if let Some(file) = &self.dynamic_scoring {
+            if places.is_empty() {
+                let hint = format!("enable {NAME} in the configuration's plugins.score");
+                let what = format!("--dynamic-scoring is given, and no profile has {NAME} on");
+                return Err(Problem::error(what).hint(hint).into());
+            }
+            let source = input::text(file)?;
+            dynamic_scoring::read(&source)?;
+            places.keys().for_each(|place| replace(place, &source, objects));
+        }
+        check(&places, objects)
+    }
+}
+
+/// The places that DynamicScoring reads, each with the name of a scheduler that has it on.
+pub(crate) fn places(configuration: &Configuration) -> Result<BTreeMap<Place, Name>, Problems> {
+    let mut places = BTreeMap::new();
+    for profile in &configuration.profiles {
+        if profile.at(Point::Score).iter().any(|choice| &*choice.plugin == NAME) {
+            let given = profile.arguments.iter().find(|arguments| &*arguments.plugin == NAME);
+            let place = match given {
+                Some(given) => Place::of(&given.args())?,
+                None => Place::of(&Args::none())?,
+            };
+            places.entry(place).or_insert_with(|| profile.scheduler_name.clone());
+        }
+    }
+    Ok(places)
+}
+
+/// Any other ConfigMap is none of a scheduler's business.
+fn keep_only(places: &BTreeMap<Place, Name>, objects: &mut Objects) {
+    let before = objects.objects.len();
+    objects.objects.retain(|object| match object {
+        Object::ConfigMap(map) => places.keys().any(|place| place.config_map == map.key()),
+        _ => true,
+    });
+    let left_out = before - objects.objects.len();
+    if left_out > 0 {
+        *objects.skipped.entry("ConfigMap".to_owned()).or_default() += left_out;
+    }
+}
+
+fn config_maps(objects: &[Object]) -> impl Iterator<Item = &ConfigMap> {
+    objects.iter().filter_map(|object| match object {
+        Object::ConfigMap(map) => Some(map),
+        _ => None,
+    })
+}
+
+/// Puts a text in its place.
+fn replace(place: &Place, source: &Source, objects: &mut Objects) {
+    let found = config_maps(&objects.objects).find(|map| map.key() == place.config_map).cloned();
+    let others = found.iter().flat_map(|map| map.data.iter());
+    let others = others.map(|(key, text)| (key.clone(), text.clone()));
+    let data = others.chain([(place.key.clone(), source.text.clone())]).collect();
+    let (namespace, name) = (place.config_map.namespace.clone(), place.config_map.name.clone());
+    objects.objects.retain(|object| match object {
+        Object::ConfigMap(map) => map.key() != place.config_map,
+        _ => true,
+    });
+    objects.objects.push(Object::ConfigMap(ConfigMap { namespace, name, data }));
+}
+
+fn check(places: &BTreeMap<Place, Name>, objects: &Objects) -> Result<(), Problems> {
+    let mut problems = Problems::default();
+    for place in places.keys() {
+        let map = config_maps(&objects.objects).find(|map| map.key() == place.config_map);
+        if let Some(text) = map.and_then(|map| map.data.get(&place.key)) {
+            problems.extend(dynamic_scoring::read(&place.source(text)).err().into_iter().flatten());
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}

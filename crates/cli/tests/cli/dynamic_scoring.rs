@@ -1,0 +1,121 @@
+//! `supercargo dynamic-scoring check`, and DynamicScoring in simulate and explain.
+
+use std::{fs, path::Path};
+
+use crate::invocation::{Ran, run};
+
+const NODES: &str = "
+apiVersion: v1
+kind: NodeList
+items:
+- metadata: {name: old, creationTimestamp: 2020-12-01T00:00:00Z, labels: {disk: ssd}}
+  status: {allocatable: {pods: 10, cpu: 4, memory: 8Gi}, nodeInfo: {kernelVersion: '5.4'}}
+- metadata: {name: new, creationTimestamp: 2020-12-10T11:50:00Z}
+  status: {allocatable: {pods: 10, cpu: 4, memory: 8Gi}, nodeInfo: {kernelVersion: '5.4'}}
+";
+
+const SCORES: &str = "apiVersion: kubescheduler.config.k8s.io/v1
+kind: DynamicScoring
+dynamicScores:
+- score: 10
+  selector:
+  - matchLabelExpressions: [{key: disk, operator: In, values: [ssd]}]
+- score: -20
+  selector:
+    creationExpressions: [{operator: Since, value: 15m}]
+- score: 1
+  selector: {}
+";
+
+const CONFIG: &str = "apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {score: {enabled: [{name: DynamicScoring, weight: 50}]}}
+  pluginConfig:
+  - name: DynamicScoring
+    args: {configMap: {namespace: ops, name: scores}, key: now.yaml}
+";
+
+const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c}]}}";
+
+/// The command in a folder with these files and more.
+fn supercargo(arguments: &str, more: &[(&str, &str)]) -> Ran {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = [("nodes.yaml", NODES), ("scores.yaml", SCORES), ("config.yaml", CONFIG), ("pod.yaml", POD)];
+    for (name, text) in files.iter().chain(more) {
+        fs::write(folder.path().join(name), text).expect("a file");
+    }
+    run(Path::new(folder.path()), arguments, "")
+}
+
+fn config_map(text: &str) -> String {
+    let data = serde_json::json!({"now.yaml": text});
+    format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{namespace: ops, name: scores}}, data: {data}}}")
+}
+
+#[test]
+fn check_shows_which_nodes_each_entry_selects_now() {
+    let check = "dynamic-scoring check scores.yaml --cluster nodes.yaml";
+    let ran = supercargo(&format!("{check} --now 2020-12-10T12:00:00Z"), &[]);
+    insta::assert_snapshot!(ran);
+    // Five minutes later nothing is newer than 15 minutes.
+    let later = supercargo(&format!("{check} --now 2020-12-10T12:05:00Z -o json"), &[]);
+    let lines: Vec<&str> = later.stdout.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            r#"{"line":4,"score":10,"nodes":["old"]}"#,
+            r#"{"line":7,"score":-20,"nodes":[]}"#,
+            r#"{"line":10,"score":1,"nodes":["new","old"]}"#,
+        ]
+    );
+    assert_eq!(supercargo("dynamic-scoring check scores.yaml -q", &[]).stdout, "scores.yaml: all is well\n");
+}
+
+#[test]
+fn check_tells_what_is_wrong_and_where() {
+    let broken = SCORES.replace("15m", "a while").replace("score: 10", "score: ten");
+    let ran = supercargo("dynamic-scoring check broken.yaml", &[("broken.yaml", &broken)]);
+    insta::assert_snapshot!(ran);
+}
+
+/// The scores before normalizing and after, of `new` and `old`.
+fn explained(arguments: &str, more: &[(&str, &str)]) -> (serde_json::Value, serde_json::Value) {
+    let all = format!("explain p --cluster nodes.yaml pod.yaml --config config.yaml -o json {arguments}");
+    let ran = supercargo(&all, more);
+    assert_eq!(ran.code, Some(0), "{ran}");
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    (report["raw"]["DynamicScoring"].clone(), report["placed"].clone())
+}
+
+#[test]
+fn preferences_come_from_a_file_or_from_the_objects_and_the_time_is_told() {
+    let noon = "--now 2020-12-10T12:00:00Z";
+    // new: 1 − 20; old: 1 + 10
+    let by_file = explained(&format!("--dynamic-scoring scores.yaml {noon}"), &[]);
+    assert_eq!(by_file, (serde_json::json!([-19, 11]), "old".into()));
+    let reversed = config_map(&SCORES.replace("score: 10", "score: -10"));
+    let objects = [("map.yaml", &*reversed)];
+    // An hour later new is no longer new. new: 1; old: 1 − 10
+    let by_objects = explained("--pods map.yaml --now 2020-12-10T13:00:00Z", &objects);
+    assert_eq!(by_objects, (serde_json::json!([1, -9]), "new".into()));
+    // The file counts for more.
+    let both = explained(&format!("--pods map.yaml --dynamic-scoring scores.yaml {noon}"), &objects);
+    assert_eq!(both, by_file);
+    // Nothing is said: neutral.
+    assert_eq!(explained("", &[]).0, serde_json::json!([0, 0]));
+}
+
+#[test]
+fn simulate_tells_what_is_wrong_with_the_preferences() {
+    let simulate = "simulate --cluster nodes.yaml pod.yaml";
+    let broken = config_map(&SCORES.replace("kind: DynamicScoring", "kind: Scores"));
+    let ran = supercargo(&format!("{simulate} map.yaml --config config.yaml"), &[("map.yaml", &broken)]);
+    assert_eq!(ran.code, Some(2), "{ran}");
+    assert!(ran.stderr.contains("\nerror: configmap/ops/scores/now.yaml:2:7: kind: "), "{ran}");
+    let unused = supercargo(&format!("{simulate} --dynamic-scoring scores.yaml"), &[]);
+    assert_eq!(unused.code, Some(2), "{unused}");
+    assert!(unused.stderr.contains("no profile has DynamicScoring on"), "{unused}");
+    let good = supercargo(&format!("{simulate} --config config.yaml --dynamic-scoring scores.yaml -q"), &[]);
+    assert!(good.code == Some(0) && good.stdout.contains("default/p  old"), "{good}");
+}
