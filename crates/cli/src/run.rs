@@ -6,7 +6,12 @@ mod measure;
 mod review;
 mod serving;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use supercargo_config::Configuration;
 use supercargo_engine::{Backoff, QueueSettings};
@@ -27,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use flags::{Options, explain_unknown};
 
 use crate::{
+    dynamic_scoring,
     failure::{Ending, Failure},
     objects::read_configuration,
     output::Console,
@@ -123,6 +129,9 @@ pub(crate) fn assemble(
         initial: Duration::from_secs(configuration.pod_initial_backoff_seconds),
         max: Duration::from_secs(configuration.pod_max_backoff_seconds),
     };
+    let preferences = dynamic_scoring::places(configuration)?;
+    let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
+    let resources = feed::resources(&config_maps);
     Ok(Scheduler::new(Parts {
         world: world.clone(),
         engine,
@@ -133,12 +142,13 @@ pub(crate) fn assemble(
                 let leads = async move {
                     lease.acquired().await;
                 };
-                feed::open_after(world, Box::pin(leads))
+                feed::open_after(world, resources, Box::pin(leads))
             }
-            _ => feed::open(world),
+            _ => feed::open(world, resources),
         },
         lease,
         volume_timeouts: volume_timeouts(configuration)?,
+        preferences,
         meter,
         host: host_name(),
     }))

@@ -68,30 +68,34 @@ pub enum Fact {
     Synced(Kind),
 }
 
-/// Follows every one of [`RESOURCES`]. It ends when the facts are no longer taken.
-pub fn open(world: &SharedWorld) -> mpsc::Receiver<Fact> {
-    open_some(world, RESOURCES)
+/// Every one of [`RESOURCES`], and some ConfigMaps.
+pub fn resources<'k>(config_maps: impl IntoIterator<Item = &'k Key>) -> Vec<Resource> {
+    RESOURCES.iter().cloned().chain(config_maps.into_iter().map(Resource::config_map)).collect()
 }
 
-/// Follows every one of [`RESOURCES`], once `start` has ended.
-pub fn open_after(world: &SharedWorld, start: BoxFuture<'static, ()>) -> mpsc::Receiver<Fact> {
-    let (sender, receiver) = mpsc::channel(MAX_WAITING_FACTS);
-    let shared = world.clone();
-    world.spawn(Box::pin(async move {
-        start.await;
-        follow_all(&shared, RESOURCES, &sender);
-    }));
-    receiver
-}
-
-/// Follows some resources.
-pub fn open_some(world: &SharedWorld, resources: &'static [Resource]) -> mpsc::Receiver<Fact> {
+/// Follows resources. It ends when the facts are no longer taken.
+pub fn open(world: &SharedWorld, resources: Vec<Resource>) -> mpsc::Receiver<Fact> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_FACTS);
     follow_all(world, resources, &sender);
     receiver
 }
 
-fn follow_all(world: &SharedWorld, resources: &'static [Resource], sender: &mpsc::Sender<Fact>) {
+/// Follows resources, once `start` has ended.
+pub fn open_after(
+    world: &SharedWorld,
+    resources: Vec<Resource>,
+    start: BoxFuture<'static, ()>,
+) -> mpsc::Receiver<Fact> {
+    let (sender, receiver) = mpsc::channel(MAX_WAITING_FACTS);
+    let shared = world.clone();
+    world.spawn(Box::pin(async move {
+        start.await;
+        follow_all(&shared, resources, &sender);
+    }));
+    receiver
+}
+
+fn follow_all(world: &SharedWorld, resources: Vec<Resource>, sender: &mpsc::Sender<Fact>) {
     for resource in resources {
         let follower = follow::Follower::new(world.clone(), resource, sender.clone());
         world.spawn(Box::pin(follower.run()));

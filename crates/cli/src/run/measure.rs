@@ -147,6 +147,10 @@ impl Meter for Measured {
         self.metrics.scheduling.step(operation, took);
     }
 
+    fn preferences_are_broken(&self) {
+        self.metrics.own.dynamic_scoring_is_broken();
+    }
+
     fn stands(&self, standing: &Standing) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let queues = &self.metrics.queues;

@@ -1,4 +1,4 @@
-//! `supercargo dynamic-scoring check`, and DynamicScoring in simulate and explain.
+//! `supercargo dynamic-scoring check`, and DynamicScoring in simulate, explain and rbac.
 
 use std::{fs, path::Path};
 
@@ -118,4 +118,22 @@ fn simulate_tells_what_is_wrong_with_the_preferences() {
     assert!(unused.stderr.contains("no profile has DynamicScoring on"), "{unused}");
     let good = supercargo(&format!("{simulate} --config config.yaml --dynamic-scoring scores.yaml -q"), &[]);
     assert!(good.code == Some(0) && good.stdout.contains("default/p  old"), "{good}");
+}
+
+#[test]
+fn the_config_map_may_be_read_and_no_other() {
+    let printed = supercargo("rbac --config config.yaml", &[]).stdout;
+    let role = "kind: Role
+metadata:
+  name: supercargo-dynamic-scoring
+  namespace: ops
+rules:
+# read what is preferred: DynamicScoring is on
+- apiGroups: [\"\"]
+  resources: [configmaps]
+  resourceNames: [scores]
+  verbs: [get, list, watch]
+";
+    assert!(printed.contains(role), "{printed}");
+    assert!(!supercargo("rbac", &[]).stdout.contains("configmaps"));
 }

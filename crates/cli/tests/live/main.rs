@@ -9,6 +9,7 @@ mod process;
 mod stage;
 
 mod churn;
+mod dynamic_scoring;
 mod election;
 mod faults;
 mod filters;

@@ -89,13 +89,24 @@ impl Stage {
 
     /// A scheduler that has just been started.
     pub(crate) fn start(&self, configuration: &str, flags: &[&str]) -> SchedulerProcess {
+        let name = &self.name;
+        let profiles = format!("profiles: [{{schedulerName: {name}}}, {{schedulerName: {name}-other}}]");
+        self.start_with(&format!("{profiles}\n{configuration}"), flags)
+    }
+
+    /// A scheduler with profiles of its own that has read everything.
+    pub(crate) fn scheduler_of(&self, configuration: &str) -> SchedulerProcess {
+        let process = self.start_with(configuration, &[]);
+        process.wait_until_ready();
+        process
+    }
+
+    fn start_with(&self, configuration: &str, flags: &[&str]) -> SchedulerProcess {
         let number = self.logs.fetch_add(1, Ordering::Relaxed);
         let file = self.folder.path().join(format!("config-{number}.yaml"));
-        let name = &self.name;
         let text = format!(
             "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
-             leaderElection: {{leaderElect: false}}\n\
-             profiles: [{{schedulerName: {name}}}, {{schedulerName: {name}-other}}]\n{configuration}\n"
+             leaderElection: {{leaderElect: false}}\n{configuration}\n"
         );
         std::fs::write(&file, text).expect("a file");
         let mut arguments = vec!["--config".to_owned(), file.display().to_string()];

@@ -1,7 +1,7 @@
 //! What an event says.
 
 use serde_json::{Value, json};
-use supercargo_model::{Name, Pod};
+use supercargo_model::{Key, Name, Pod};
 
 /// The longest note that the API server takes.
 const MAX_NOTE_BYTES: usize = 1024;
@@ -39,6 +39,17 @@ impl Reference {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
             uid: pod.uid.clone(),
+        }
+    }
+
+    /// A ConfigMap.
+    pub fn config_map(key: &Key, uid: &Name) -> Self {
+        Self {
+            api_version: "v1",
+            kind: "ConfigMap",
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            uid: uid.clone(),
         }
     }
 
@@ -91,6 +102,19 @@ impl Event {
             related: Some(Reference::pod(preemptor)),
             scheduler_name: preemptor.spec.scheduler_name.clone(),
             ..Self::about(victim, Urgency::Normal, "Preempted", "Preempting", note)
+        }
+    }
+
+    /// What DynamicScoring is told in a ConfigMap cannot be read.
+    pub fn broken_preferences(config_map: Reference, scheduler_name: &Name, note: String) -> Self {
+        Self {
+            regarding: config_map,
+            related: None,
+            scheduler_name: scheduler_name.clone(),
+            urgency: Urgency::Warning,
+            reason: "InvalidDynamicScoring",
+            action: "Reading",
+            note: shortened(note),
         }
     }
 

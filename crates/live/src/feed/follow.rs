@@ -50,7 +50,7 @@ struct Unheard;
 
 pub(super) struct Follower {
     world: SharedWorld,
-    resource: &'static Resource,
+    resource: Resource,
     facts: mpsc::Sender<Fact>,
     known: Known,
     /// The last version that is known.
@@ -69,15 +69,15 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(world: SharedWorld, resource: &'static Resource, facts: mpsc::Sender<Fact>) -> Self {
+    pub(super) fn new(world: SharedWorld, resource: Resource, facts: mpsc::Sender<Fact>) -> Self {
         Self {
             world,
+            complaints: Complaints::new(resource.kind),
             resource,
             facts,
             known: Known::default(),
             version: String::new(),
             backoff: Backoff::new(),
-            complaints: Complaints::new(resource.kind),
             streams_lists: true,
             expired_lists: 0,
             sends_bookmarks: false,
@@ -105,7 +105,7 @@ impl Follower {
     }
 
     async fn stream_list(&mut self) -> Result<Step, Unheard> {
-        let request = paths::streaming_list(self.resource, self.lifetime());
+        let request = paths::streaming_list(&self.resource, self.lifetime());
         let mut lines = match self.world.watch(request).await {
             Ok(lines) => lines,
             Err(Refused::Reply(reply)) if matches!(reply.status, 400 | 405 | 406 | 422 | 501) => {
@@ -154,7 +154,7 @@ impl Follower {
         // A server that cannot keep a list for as long as its pages take is now and then asked for all at once.
         let pages = self.expired_lists % 3 != 2;
         loop {
-            let request = paths::page(self.resource, continue_from.as_deref(), pages).within(LONGEST_PAGE);
+            let request = paths::page(&self.resource, continue_from.as_deref(), pages).within(LONGEST_PAGE);
             let reply = match self.world.send(request).await {
                 Ok(reply) if reply.status == 410 && continue_from.is_some() => {
                     self.expired_lists += 1;
@@ -223,7 +223,7 @@ impl Follower {
         if self.unsure && self.went_back().await {
             return Ok(Step::List);
         }
-        let request = paths::watch(self.resource, &self.version, self.lifetime());
+        let request = paths::watch(&self.resource, &self.version, self.lifetime());
         match self.world.watch(request).await {
             Ok(lines) => Ok(Step::Follow(lines)),
             Err(Refused::Reply(reply)) if reply.status == 410 => self.expired().await,
@@ -241,7 +241,7 @@ impl Follower {
     /// Whether the server's state is older than what we have seen: then a watch from our version would be silent until the
     /// server has caught up, and everything in between would be lost.
     async fn went_back(&mut self) -> bool {
-        let Ok(reply) = self.world.send(paths::present_version(self.resource)).await else { return false };
+        let Ok(reply) = self.world.send(paths::present_version(&self.resource)).await else { return false };
         let Ok(page) = serde_json::from_slice::<wire::Page<'_>>(&reply.body) else { return false };
         let there: Option<u64> = page.metadata.resource_version.parse().ok();
         let here: Option<u64> = self.version.parse().ok();

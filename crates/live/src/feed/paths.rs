@@ -29,7 +29,7 @@ pub(super) fn watch(resource: &Resource, version: &str, lifetime: Duration) -> R
 
 /// A page of the list, the first one without a mark to continue from.
 pub(super) fn page(resource: &Resource, continue_from: Option<&str>, paged: bool) -> Request {
-    let mut path = resource.path.to_owned();
+    let mut path = resource.path.to_string();
     let mut separator = '?';
     if paged {
         path.push_str(&format!("?limit={PAGE_OBJECTS}"));
@@ -47,13 +47,13 @@ pub(super) fn page(resource: &Resource, continue_from: Option<&str>, paged: bool
 
 /// The smallest request that tells the server's present version.
 pub(super) fn present_version(resource: &Resource) -> Request {
-    Request::get(format!("{}?limit=1", resource.path))
+    Request::get(with_selector(resource, format!("{}?limit=1", resource.path)))
 }
 
 fn with_selector(resource: &Resource, mut path: String) -> String {
     if !resource.field_selector.is_empty() {
         path.push_str("&fieldSelector=");
-        path.push_str(resource.field_selector);
+        path.push_str(&resource.field_selector);
     }
     path
 }
@@ -72,6 +72,8 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use supercargo_model::Key;
+
     use super::{super::RESOURCES, *};
 
     #[test]
@@ -90,5 +92,24 @@ mod tests {
             format!("/api/v1/pods?limit=500&continue=a%2Fb%3D%3D&{selector}")
         );
         assert_eq!(page(pods, None, false).path, format!("/api/v1/pods?{selector}"));
+    }
+
+    #[test]
+    fn no_other_config_map_is_ever_asked_for() {
+        let map = Resource::config_map(&Key::new("kube-system", "scores"));
+        let path = "/api/v1/namespaces/kube-system/configmaps";
+        let requests = [
+            streaming_list(&map, Duration::from_secs(300)),
+            watch(&map, "7", Duration::from_secs(300)),
+            page(&map, None, true),
+            page(&map, None, false),
+            present_version(&map),
+        ];
+        for Request { path: asked, .. } in requests {
+            assert!(
+                asked.starts_with(path) && asked.ends_with("fieldSelector=metadata.name%3Dscores"),
+                "{asked}"
+            );
+        }
     }
 }

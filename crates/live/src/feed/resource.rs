@@ -1,36 +1,55 @@
 //! The resources that are followed, and where they are.
 
-use supercargo_model::{object::Kind, workload::WorkloadKind};
+use std::borrow::Cow;
+
+use supercargo_model::{Key, object::Kind, workload::WorkloadKind};
 
 /// A resource of the API server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     /// The kind of its objects.
     pub kind: Kind,
-    /// Its path, for all namespaces.
-    pub path: &'static str,
+    /// Its path, for all namespaces or for one.
+    pub path: Cow<'static, str>,
     /// Which of its objects are read, as a field selector ready for a query; empty for all.
-    pub field_selector: &'static str,
+    pub field_selector: Cow<'static, str>,
     /// Without it nothing can be scheduled. The others may be missing or forbidden.
     pub required: bool,
 }
 
-const fn resource(kind: Kind, path: &'static str) -> Resource {
-    Resource { kind, path, field_selector: "", required: false }
+impl Resource {
+    /// One ConfigMap. The server is only asked for that one, so that a permission for that one is enough.
+    pub fn config_map(key: &Key) -> Self {
+        Self {
+            kind: Kind::ConfigMap,
+            path: format!("/api/v1/namespaces/{}/configmaps", key.namespace).into(),
+            field_selector: format!("metadata.name%3D{}", key.name).into(),
+            required: false,
+        }
+    }
 }
 
-const fn required(kind: Kind, path: &'static str) -> Resource {
-    Resource { required: true, ..resource(kind, path) }
+const fn resource(kind: Kind, path: &'static str) -> Resource {
+    Resource { kind, path: Cow::Borrowed(path), field_selector: Cow::Borrowed(""), required: false }
+}
+
+const fn required(kind: Kind, path: &'static str, field_selector: &'static str) -> Resource {
+    Resource {
+        kind,
+        path: Cow::Borrowed(path),
+        field_selector: Cow::Borrowed(field_selector),
+        required: true,
+    }
 }
 
 /// `status.phase!=Succeeded,status.phase!=Failed`: pods that have ended hold nothing.
 const NOT_ENDED: &str = "status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
 
-/// Every resource that a plugin reads. Nodes come first: pods are put on them.
+/// Every resource that a plugin reads, but for single objects that an operator names. Nodes come first: pods are put on them.
 pub const RESOURCES: &[Resource] = &[
-    required(Kind::Node, "/api/v1/nodes"),
-    Resource { field_selector: NOT_ENDED, ..required(Kind::Pod, "/api/v1/pods") },
-    required(Kind::Namespace, "/api/v1/namespaces"),
+    required(Kind::Node, "/api/v1/nodes", ""),
+    required(Kind::Pod, "/api/v1/pods", NOT_ENDED),
+    required(Kind::Namespace, "/api/v1/namespaces", ""),
     resource(Kind::Workload(WorkloadKind::Service), "/api/v1/services"),
     resource(Kind::Workload(WorkloadKind::ReplicationController), "/api/v1/replicationcontrollers"),
     resource(Kind::Workload(WorkloadKind::ReplicaSet), "/apis/apps/v1/replicasets"),

@@ -11,15 +11,15 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Fact, RESOURCES, Resource, open_some};
+use super::{Fact, RESOURCES, Resource};
 use crate::{
     testing::{Answer, FakeWorld, Then},
     world::{Request, SharedWorld, Unanswered},
 };
 
-const NODES: &[Resource] = &[RESOURCES[0]];
-const PODS: &[Resource] = &[RESOURCES[1]];
-const SERVICES: &[Resource] = &[RESOURCES[3]];
+const NODES: &Resource = &RESOURCES[0];
+const PODS: &Resource = &RESOURCES[1];
+const SERVICES: &Resource = &RESOURCES[3];
 
 /// A server with one resource: its objects, and every change since the start.
 #[derive(Default)]
@@ -145,9 +145,9 @@ fn world_of(server: &Shared) -> Arc<FakeWorld> {
     FakeWorld::new(move |request, _| server.lock().unwrap().answer(request))
 }
 
-fn open(world: &Arc<FakeWorld>, resources: &'static [Resource]) -> mpsc::Receiver<Fact> {
+fn open(world: &Arc<FakeWorld>, resource: &Resource) -> mpsc::Receiver<Fact> {
     let shared: SharedWorld = world.clone();
-    open_some(&shared, resources)
+    super::open(&shared, vec![resource.clone()])
 }
 
 /// The facts so far, in short: `+name/uid@version`, `-name/uid`, `!name`, `synced`.

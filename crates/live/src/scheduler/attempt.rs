@@ -69,6 +69,7 @@ impl Scheduler {
     /// Decides from memory; but once in a while by asking every plugin, so that their times become known. The two ways
     /// lead to the same answer.
     fn decide(&mut self, pod: &Arc<Pod>) -> Option<Placement> {
+        self.tell_time();
         let asks = self.cycles.is_multiple_of(ASK_EVERY) || tracing::enabled!(tracing::Level::TRACE);
         self.cycles += 1;
         if !asks {

@@ -30,20 +30,31 @@ impl Scheduler {
                 self.engine.cluster_mut().put_node(node.clone());
                 self.happened(Change::Node(before.as_deref(), Some(&node)));
             }
+            Fact::Put { object: Object::ConfigMap(map), uid, .. } => self.config_map_is(map, &uid),
             Fact::Put { object, .. } => self.object_is(object),
             Fact::Gone { kind: Kind::Pod, key, uid } => {
                 self.pod_is_gone(&key, &uid);
                 self.let_in();
             }
-            Fact::Gone { kind, key, .. } => self.object_is_gone(kind, &key),
-            Fact::Unreadable { kind, key, uid, reason } => self.cannot_read(kind, &key, &uid, &reason),
-            Fact::Synced(kind) => {
-                if self.unsynced.remove(&kind) && self.unsynced.is_empty() {
-                    let cluster = self.engine.cluster();
-                    tracing::info!(nodes = cluster.node_count(), pods = cluster.pods().len(), "all is read");
-                    self.synced.send_replace(true);
+            Fact::Gone { kind, key, .. } => {
+                if kind == Kind::ConfigMap {
+                    tracing::info!(config_map = %key, "DynamicScoring prefers no node: the ConfigMap is gone");
                 }
+                self.object_is_gone(kind, &key);
             }
+            Fact::Unreadable { kind, key, uid, reason } => self.cannot_read(kind, &key, &uid, &reason),
+            Fact::Synced(kind) => self.is_read(kind),
+        }
+    }
+
+    /// A resource has been told in full. Each ConfigMap is a resource of its own.
+    fn is_read(&mut self, kind: Kind) {
+        let Some(index) = self.unsynced.iter().position(|unsynced| *unsynced == kind) else { return };
+        self.unsynced.swap_remove(index);
+        if self.unsynced.is_empty() {
+            let cluster = self.engine.cluster();
+            tracing::info!(nodes = cluster.node_count(), pods = cluster.pods().len(), "all is read");
+            self.synced.send_replace(true);
         }
     }
 
@@ -54,7 +65,7 @@ impl Scheduler {
         }
     }
 
-    fn object_is(&mut self, object: Object) {
+    pub(super) fn object_is(&mut self, object: Object) {
         self.tell_volumes(object.kind(), &object.key());
         let before = self.engine.cluster().object(object.kind(), &object.key());
         self.engine.cluster_mut().put(object.clone());

@@ -75,6 +75,9 @@ pub trait Meter: Send + Sync {
     /// All plugins of a point took so long together; taken in one cycle of many.
     fn point(&self, _profile: &str, _point: Point, _code: Option<Code>, _took: Duration) {}
 
+    /// A text of DynamicScoring could not be read.
+    fn preferences_are_broken(&self) {}
+
     /// How things stand; told about once a second.
     fn stands(&self, _standing: &Standing) {}
 

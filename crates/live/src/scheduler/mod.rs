@@ -9,6 +9,7 @@ mod binding;
 mod eviction;
 mod facts;
 pub mod meter;
+mod preferences;
 mod status_writer;
 mod tell;
 
@@ -16,7 +17,7 @@ mod tell;
 mod tests;
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     pin::pin,
     sync::Arc,
     time::Duration,
@@ -26,11 +27,14 @@ use futures_util::future::FutureExt;
 use supercargo_engine::{Engine, Popped, QueueSettings, SchedulingQueue};
 use supercargo_framework::stopwatch::Stopwatch;
 use supercargo_model::{Name, Pod, object::Kind};
-use supercargo_plugins::volume_binding::{AssumedVolumes, Assumption};
+use supercargo_plugins::{
+    dynamic_scoring::Place,
+    volume_binding::{AssumedVolumes, Assumption},
+};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::{
-    feed::{Fact, RESOURCES},
+    feed::{self, Fact},
     lease::Lease,
     volumes::Word,
     world::SharedWorld,
@@ -71,6 +75,8 @@ pub struct Parts {
     pub lease: Option<Lease>,
     /// For each scheduler name that binds volumes, how long their binding may take.
     pub volume_timeouts: BTreeMap<Name, Duration>,
+    /// Where DynamicScoring reads what is preferred, each with the name of a scheduler that reads it.
+    pub preferences: BTreeMap<Place, Name>,
     /// Counts what is done.
     pub meter: Arc<dyn Meter>,
     /// The name that events are reported under, as `scheduler-host`.
@@ -107,14 +113,15 @@ pub struct Scheduler {
     facts: mpsc::Receiver<Fact>,
     reports: mpsc::UnboundedReceiver<Report>,
     report_to: mpsc::UnboundedSender<Report>,
-    /// Kinds that have not been told in full yet.
-    unsynced: HashSet<Kind>,
+    /// The kinds of the resources that have not been told in full yet.
+    unsynced: Vec<Kind>,
     synced: watch::Sender<bool>,
     assumed: HashMap<Name, Assumed>,
     volumes: AssumedVolumes,
     volume_timeouts: BTreeMap<Name, Duration>,
     /// Room that is being made, by the pod that it is for.
     rooms: HashMap<Name, Room>,
+    preferences: BTreeMap<Place, Name>,
     bindings: Arc<Semaphore>,
     teller: Teller,
     lease: Option<Lease>,
@@ -126,20 +133,22 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that knows nothing yet.
     pub fn new(parts: Parts) -> Self {
-        let Parts { world, engine, queue, facts, lease, volume_timeouts, meter, host } = parts;
+        let Parts { world, engine, queue, facts, lease, volume_timeouts, preferences, meter, host } = parts;
         let (report_to, reports) = mpsc::unbounded_channel();
         let timed: Arc<dyn Stopwatch> = Arc::new(Timed { world: world.clone(), meter: meter.clone() });
         engine.time_with(&timed);
+        let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
         let rules: Vec<_> = engine.profiles().map(|profile| profile.queue_rules().clone()).collect();
         Self {
             queue: SchedulingQueue::new(&rules, queue),
             teller: Teller::new(&world, host, lease.clone()),
-            unsynced: RESOURCES.iter().map(|resource| resource.kind).collect(),
+            unsynced: feed::resources(&config_maps).into_iter().map(|resource| resource.kind).collect(),
             synced: watch::Sender::new(false),
             assumed: HashMap::default(),
             volumes: AssumedVolumes::default(),
             volume_timeouts,
             rooms: HashMap::default(),
+            preferences,
             bindings: Arc::new(Semaphore::new(BINDINGS_AT_ONCE)),
             told_at: Duration::ZERO,
             cycles: 0,

@@ -1,10 +1,11 @@
-//! What people and controllers are told about pods: events, and the pods' own statuses.
+//! What people and controllers are told: events, and the pods' own statuses.
 
 use supercargo_model::{Name, Pod};
+use supercargo_plugins::dynamic_scoring::Place;
 
 use super::status_writer::StatusWriter;
 use crate::{
-    events::{self, Busy, Event, Recorder},
+    events::{self, Busy, Event, Recorder, Reference},
     lease::Lease,
     status::{Nomination, NotScheduled, Reason},
     world::SharedWorld,
@@ -59,6 +60,13 @@ impl Teller {
     pub(super) fn unreadable(&self, pod: &Pod, reason: &str) {
         let message = format!("the pod cannot be read: {reason}");
         self.recorder.record(Event::failed_scheduling(pod, &message));
+    }
+
+    /// A text of DynamicScoring cannot be read.
+    pub(super) fn broken_preferences(&self, place: &Place, scheduler: &Name, uid: &Name, reason: &str) {
+        let note = format!("{}: {reason}. What held before still holds.", place.key);
+        let map = Reference::config_map(&place.config_map, uid);
+        self.recorder.record(Event::broken_preferences(map, scheduler, note));
     }
 
     /// A pod is gone.

@@ -105,6 +105,7 @@ impl Scene {
             facts,
             lease: None,
             volume_timeouts: Default::default(),
+            preferences: Default::default(),
             meter: Arc::new(NoMeter),
             host: "here".to_owned(),
         });

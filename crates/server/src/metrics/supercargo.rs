@@ -13,6 +13,7 @@ pub struct Own {
     decisions: IntCounterVec,
     watch_restarts: IntCounterVec,
     events_dropped: IntCounter,
+    dynamic_scoring_errors: IntCounter,
 }
 
 impl Own {
@@ -37,6 +38,10 @@ impl Own {
                 "supercargo_events_dropped_total",
                 "Events about pods that were not written because too many waited.",
             ),
+            dynamic_scoring_errors: define.counter(
+                "supercargo_dynamic_scoring_errors_total",
+                "Texts of DynamicScoring's ConfigMaps that could not be read, so that what held before still holds.",
+            ),
         }
     }
 
@@ -47,6 +52,11 @@ impl Own {
     /// The watch on this resource ended and is begun again.
     pub fn watch_restarted(&self, resource: Watched) {
         self.watch_restarts.with_label_values(&[resource.as_str()]).inc();
+    }
+
+    /// A text of DynamicScoring could not be read.
+    pub fn dynamic_scoring_is_broken(&self) {
+        self.dynamic_scoring_errors.inc();
     }
 
     /// Events about pods were dropped because too many waited.
