@@ -80,6 +80,23 @@ pub struct Nomination {
     pub victims: Vec<Arc<Pod>>,
 }
 
+/// A node where room could be made, and at what cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The node.
+    pub node: Name,
+    /// The pods to evict there, the most important first.
+    pub victims: Vec<Arc<Pod>>,
+    /// How many of them a disruption budget protects.
+    pub budget_violations: i64,
+}
+
+/// Has a say in where room is made, once it is known where it could be.
+pub trait Adviser {
+    /// The candidates that are left, with whoever has to go there then; or why there can be none.
+    fn narrow(&self, cluster: &Cluster, candidates: Vec<Candidate>) -> Result<Vec<Candidate>, Status>;
+}
+
 /// What the PreFilter plugins prepared, one entry for each; `None` for a plugin that skipped itself.
 #[derive(Clone, Default)]
 pub struct FilterState(pub(crate) Vec<Option<Prepared>>);
@@ -103,6 +120,9 @@ pub trait FilterRunner {
 
     /// A number for choices that are otherwise equal.
     fn seed(&self) -> u64;
+
+    /// What is left of the candidates when others have had their say.
+    fn narrow(&self, candidates: Vec<Candidate>) -> Result<Vec<Candidate>, Status>;
 }
 
 /// What becomes of a pod's claim to a node after an attempt.
