@@ -423,6 +423,11 @@ impl Engine {
         &self.settings.extenders
     }
 
+    /// Gives extenders a say from now on, in this order.
+    pub fn set_extenders(&mut self, extenders: Vec<ExtenderRole>) {
+        self.settings.extenders = extenders;
+    }
+
     /// Whether an extender has a say in where a pod goes.
     pub fn is_consulted(&self, pod: &Pod) -> bool {
         let mut extenders = self.settings.extenders.iter();

@@ -1,12 +1,14 @@
 //! A question on its way: whom it goes to, with which body, and how its answer is read.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use supercargo_engine::consult::{Answer, Question, Trouble};
 use supercargo_model::Pod;
 
 use crate::{
-    answer,
-    extenders::{Extender, Extenders, Verb},
+    answer::{self, Wrong},
+    extenders::{Extender, Extenders, Load, Verb},
     originals::Originals,
     request::{self, Body, Missing},
 };
@@ -18,71 +20,68 @@ pub const ANSWER_ALLOWANCE_BYTES: usize = 16 << 20;
 /// A question that is ready to be sent.
 pub struct Call {
     pub(crate) question: Question,
-    /// One for each extender that is asked; or what is missing.
-    pub(crate) bodies: Vec<Result<Body, Trouble>>,
+    /// One for each extender that is asked.
+    parts: Vec<Part>,
 }
 
-impl Call {
-    /// What is asked.
-    pub fn question(&self) -> &Question {
-        &self.question
-    }
-
-    /// Whom it is for, by their places.
-    pub fn extenders(&self) -> &[usize] {
-        match &self.question {
-            Question::Filter { extender, .. } | Question::Preempt { extender, .. } => {
-                std::slice::from_ref(extender)
-            }
-            Question::Prioritize { extenders, .. } => extenders,
-        }
-    }
+/// What one extender is sent; or what is missing for that.
+struct Part {
+    body: Result<Body, Trouble>,
+    load: Load,
 }
 
 impl Extenders {
-    /// Puts the bodies of a question together, from the texts as they are now.
+    /// Puts the bodies of a question together, from the texts as they are now. Its extenders count as busy from here on.
     pub fn prepare(&self, pod: &Pod, question: Question, originals: &Originals) -> Call {
-        let body = |extender: usize| {
+        let part = |extender: usize| {
             let extender = &self.all()[extender];
-            body(extender, pod, &question, originals).map_err(|Missing(what)| Trouble {
+            let unasked = |Missing(what)| Trouble {
                 message: format!(
                     "extender {:?} cannot be asked: nothing is known of {what}",
                     extender.name()
                 ),
                 lied: false,
-            })
+            };
+            let body = body(extender, pod, &question, originals).map_err(unasked);
+            Part { body, load: extender.add_load() }
         };
-        let bodies = match &question {
-            Question::Filter { extender, .. } | Question::Preempt { extender, .. } => vec![body(*extender)],
-            Question::Prioritize { extenders, .. } => extenders.iter().copied().map(body).collect(),
+        let parts = match &question {
+            Question::Filter { extender, .. } | Question::Preempt { extender, .. } => vec![part(*extender)],
+            Question::Prioritize { extenders, .. } => extenders.iter().copied().map(part).collect(),
         };
-        Call { question, bodies }
+        Call { question, parts }
     }
 
-    /// Asks, and waits for what comes of it. Those that are asked together are asked at once.
-    pub async fn ask(&self, call: Call) -> (Question, Answer) {
-        let Call { question, bodies } = call;
-        let mut bodies = bodies.into_iter();
-        let mut next = || bodies.next().expect("a body for each extender");
+    /// Asks, and waits for what comes of it. Those that are asked together are asked at once; whenever one of them is done
+    /// before the last, `freed` is told.
+    pub async fn ask(&self, call: Call, freed: &(dyn Fn() + Send + Sync)) -> (Question, Answer) {
+        let Call { question, parts } = call;
+        let mut parts = parts.into_iter();
+        let mut next = || parts.next().expect("a part for each extender");
         let answer = match &question {
             Question::Filter { extender, nodes, .. } => {
                 let extender = &self.all()[*extender];
                 let names_only = extender.knows_nodes();
                 let read = |body: &[u8]| answer::filter(body, nodes, names_only);
-                Answer::Filter(self.one(extender, Verb::Filter, next(), read).await)
+                Answer::Filter(self.part(extender, Verb::Filter, next(), read).await)
             }
             Question::Preempt { extender, candidates } => {
                 let extender = &self.all()[*extender];
                 let read = |body: &[u8]| answer::preempt(body, candidates);
-                Answer::Preempt(self.one(extender, Verb::Preempt, next(), read).await)
+                Answer::Preempt(self.part(extender, Verb::Preempt, next(), read).await)
             }
             Question::Prioritize { extenders, nodes } => {
+                let left = AtomicUsize::new(extenders.len());
+                let left = &left;
                 let calls = extenders.iter().map(|extender| {
-                    let (extender, body) = (&self.all()[*extender], next());
+                    let (extender, part) = (&self.all()[*extender], next());
                     async move {
                         let read = |body: &[u8]| answer::prioritize(body, nodes);
-                        let answer = self.one(extender, Verb::Prioritize, body, read).await;
+                        let answer = self.part(extender, Verb::Prioritize, part, read).await;
                         self.tell_left_out(extender, answer.as_ref().err());
+                        if left.fetch_sub(1, Ordering::Relaxed) > 1 {
+                            freed();
+                        }
                         answer
                     }
                 });
@@ -90,6 +89,17 @@ impl Extenders {
             }
         };
         (question, answer)
+    }
+
+    async fn part<T>(
+        &self,
+        extender: &Extender,
+        verb: Verb,
+        part: Part,
+        read: impl Fn(&[u8]) -> Result<T, Wrong>,
+    ) -> Result<T, Trouble> {
+        let Part { body, load: _until_the_end } = part;
+        self.one(extender, verb, body?, read).await
     }
 
     /// A prioritizer that failed is left out, unless it lied and counts.

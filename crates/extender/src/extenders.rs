@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -97,6 +100,23 @@ pub struct Extender {
     breaker: Mutex<Breaker>,
     /// One question at a time.
     lane: Semaphore,
+    load: Arc<AtomicUsize>,
+}
+
+/// A question that an extender has, or is to have.
+pub(crate) struct Load(Arc<AtomicUsize>);
+
+impl Load {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Extender {
@@ -107,6 +127,7 @@ impl Extender {
             transport,
             breaker: Mutex::default(),
             lane: Semaphore::new(1),
+            load: Arc::default(),
             config,
         }
     }
@@ -119,6 +140,15 @@ impl Extender {
     /// What the cycle knows of it.
     pub fn role(&self) -> &ExtenderRole {
         &self.role
+    }
+
+    /// How many questions it has, or is to have.
+    pub fn load(&self) -> usize {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_load(&self) -> Load {
+        Load::new(&self.load)
     }
 
     pub(crate) fn knows_nodes(&self) -> bool {
@@ -206,6 +236,12 @@ impl Extenders {
         &self.all
     }
 
+    /// Those that have a say in where a pod goes, by their places.
+    pub fn of<'e>(&'e self, pod: &'e Pod) -> impl Iterator<Item = usize> + 'e {
+        let has_say = |role: &ExtenderRole| role.decides() && role.is_interested(pod);
+        (self.all.iter().enumerate()).filter(move |(_, e)| has_say(&e.role)).map(|(index, _)| index)
+    }
+
     /// The one that binds a pod instead of the bind plugins.
     pub fn binder_of(&self, pod: &Pod) -> Option<&Extender> {
         self.all.iter().find(|e| !e.config.bind_verb.is_empty() && e.role.is_interested(pod))
@@ -232,10 +268,9 @@ impl Extenders {
         &self,
         extender: &Extender,
         verb: Verb,
-        body: Result<Body, Trouble>,
+        body: Body,
         read: impl Fn(&[u8]) -> Result<T, Wrong>,
     ) -> Result<T, Trouble> {
-        let body = body?;
         let _turn = extender.lane.acquire().await;
         let answer = self.call(extender, verb, body, read).await;
         answer.map_err(|problem| Trouble { message: problem.message, lied: problem.how == How::Lied })

@@ -155,7 +155,7 @@ fn told(facts: &mut mpsc::Receiver<Fact>) -> Vec<String> {
     let mut told = Vec::new();
     while let Ok(fact) = facts.try_recv() {
         told.push(match fact {
-            Fact::Put { object, uid, version } => format!("+{}/{uid}@{version}", object.key()),
+            Fact::Put { object, uid, version, .. } => format!("+{}/{uid}@{version}", object.key()),
             Fact::Gone { key, uid, .. } => format!("-{key}/{uid}"),
             Fact::Unreadable { key, reason, .. } => format!("!{key} {reason}"),
             Fact::Synced(_) => "synced".to_owned(),
