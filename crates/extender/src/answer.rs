@@ -70,8 +70,8 @@ macro_rules! from_go {
 from_go! { FilterResult {
     nodes: Option<NodeList> = "Nodes",
     node_names: Option<Vec<Name>> = "NodeNames",
-    failed: BTreeMap<Name, String> = "FailedNodes",
-    unresolvable: BTreeMap<Name, String> = "FailedAndUnresolvableNodes",
+    failed: Reasons = "FailedNodes",
+    unresolvable: Reasons = "FailedAndUnresolvableNodes",
     error: String = "Error",
 } }
 from_go! { NodeList { items: Vec<Node> = "items", } }
@@ -85,6 +85,13 @@ from_go! { MetaVictims {
 } }
 from_go! { MetaPod { uid: String = "UID", } }
 from_go! { BindingResult { error: String = "Error", } }
+
+/// Why nodes are refused, each; Go reads `null` as no words.
+type Reasons = BTreeMap<Name, Option<String>>;
+
+fn in_words(reasons: Reasons) -> BTreeMap<Name, String> {
+    reasons.into_iter().map(|(node, why)| (node, why.unwrap_or_default())).collect()
+}
 
 /// The first JSON value of an answer. What follows it is not looked at, as in Go.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Wrong> {
@@ -108,7 +115,7 @@ pub(crate) fn filter(body: &[u8], nodes: &[Name], names_only: bool) -> Result<Si
     if let Some(unknown) = named.filter(|name| !asked.contains(name)).min() {
         return Err(untrue(format!("it names the node {unknown:?}, which it was not asked about")));
     }
-    Ok(Sieved { passed, failed: result.failed, unresolvable: result.unresolvable })
+    Ok(Sieved { passed, failed: in_words(result.failed), unresolvable: in_words(result.unresolvable) })
 }
 
 /// `HostPriorityList`, for nodes that were asked about. One that is named twice gets both points, as in kube-scheduler.
@@ -194,8 +201,8 @@ mod tests {
             ),
             (
                 true,
-                r#"{"nodeNames":[],"failedAndUnresolvableNodes":{"a":"x"},"failedNodes":{"a":"y","b":"z"}}"#.into(),
-                " | a=y b=z | a=x",
+                r#"{"nodeNames":[],"failedAndUnresolvableNodes":{"a":"x"},"failedNodes":{"a":"y","b":null}}"#.into(),
+                " | a=y b= | a=x",
             ),
             (false, format!(r#"{{"Nodes":{{"metadata":{{}},"items":[{full}]}},"NodeNames":null}}"#), "a |  | "),
             (false, r#"{"nodes":{"items":null}}"#.into(), " |  | "),

@@ -70,9 +70,11 @@ impl Http {
     ///
     /// # Errors
     ///
-    /// If its address or its TLS settings make no sense.
+    /// If its address or its TLS settings make no sense. Calls to an ignorable extender without an address just fail.
     pub fn new(extender: &Extender) -> Result<Self, Unusable> {
-        check_address(&extender.url_prefix)?;
+        if !extender.ignorable {
+            check_address(&extender.url_prefix)?;
+        }
         let mut http = HttpConnector::new();
         http.enforce_http(false);
         http.set_nodelay(true);
@@ -91,6 +93,8 @@ impl Http {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
+            // As Go writes them: there are servers that do not know that their case means nothing.
+            .http1_title_case_headers(true)
             .build(builder.enable_http1().wrap_connector(http));
         Ok(Self { client })
     }

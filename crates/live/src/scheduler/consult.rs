@@ -51,6 +51,13 @@ pub(super) struct Consulted {
     answer: Answer,
 }
 
+impl Consultations {
+    /// How many pods wait for busy extenders.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
 impl Scheduler {
     /// Consults the extenders about a pod, as soon as they are free.
     pub(super) fn consult_when_possible(&mut self, popped: Popped) {
@@ -58,6 +65,7 @@ impl Scheduler {
         if are_free(&self.extenders, &popped) {
             return self.begin(popped);
         }
+        self.queue.set_aside(&popped.pod.uid);
         let turn = (Reverse(popped.pod.spec.priority), self.consultations.count);
         self.consultations.waiting.insert(turn, popped);
     }
@@ -79,7 +87,8 @@ impl Scheduler {
                 return;
             };
             let turn = *turn;
-            if let Some(popped) = self.consultations.waiting.remove(&turn) {
+            let popped = self.consultations.waiting.remove(&turn);
+            if let Some(popped) = popped.filter(|popped| self.queue.take_up(&popped.pod.uid).is_some()) {
                 self.begin(popped);
             }
             after = Some(turn);

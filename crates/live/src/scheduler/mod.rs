@@ -324,8 +324,10 @@ impl Scheduler {
         self.told_at = now;
         self.meter.leads(self.lease.as_ref().is_none_or(Lease::is_held));
         let refused = self.queue.refused_by_plugin();
+        let mut waiting = self.queue.counts();
+        waiting.active += self.consultations.waiting();
         self.meter.stands(&Standing {
-            waiting: self.queue.counts(),
+            waiting,
             incoming: self.queue.incoming().clone(),
             refused: refused.map(|(profile, plugin, pods)| (profile.clone(), plugin.clone(), pods)).collect(),
             after_flush: self.queue.bound_after_flush(),
