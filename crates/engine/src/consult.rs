@@ -15,7 +15,7 @@ use supercargo_framework::{
     preemption::{Adviser, Candidate, Rejection},
     profile::{CycleError, ScoreColumn, Scores},
 };
-use supercargo_model::{Cluster, Name, NodeId, Pod};
+use supercargo_model::{Cluster, Name, NodeId, Pod, changes::Moment};
 
 use crate::decision::Decision;
 
@@ -164,10 +164,22 @@ pub(crate) struct Begun {
     pub(crate) seed: u64,
 }
 
+/// What the filters said about all nodes: it holds for as long as nothing has changed since.
+#[derive(Clone, Debug)]
+struct Search {
+    at: Revision,
+    feasible: Vec<NodeId>,
+    rejected: BTreeMap<NodeId, Rejection>,
+}
+
+/// A state of the cluster, and of the claims to its nodes.
+pub(crate) type Revision = (Moment, u64);
+
 /// What extenders have said about a pod in this attempt.
 #[derive(Clone, Debug, Default)]
 pub struct Advice {
     pub(crate) begun: Option<Begun>,
+    search: RefCell<Option<Search>>,
     /// By whether it was about the nominated node, and by extender.
     filters: HashMap<(bool, usize), Filtered>,
     scored: HashSet<Name>,
@@ -205,6 +217,23 @@ impl Advice {
             }
             (question, answer) => panic!("{answer:?} is no answer to {question:?}"),
         }
+    }
+
+    /// The nodes that the filters left when the cluster was as it is now, with those that they refused.
+    pub(crate) fn search_at(&self, now: Revision) -> Option<(Vec<NodeId>, BTreeMap<NodeId, Rejection>)> {
+        let search = self.search.borrow();
+        let search = search.as_ref().filter(|search| search.at == now)?;
+        Some((search.feasible.clone(), search.rejected.clone()))
+    }
+
+    pub(crate) fn keep_search(
+        &self,
+        at: Revision,
+        feasible: &[NodeId],
+        rejected: &BTreeMap<NodeId, Rejection>,
+    ) {
+        let search = Search { at, feasible: feasible.to_vec(), rejected: rejected.clone() };
+        *self.search.borrow_mut() = Some(search);
     }
 
     fn add_filter(&mut self, key: (bool, usize), nodes: Vec<Name>, said: Said<Sieved>) {

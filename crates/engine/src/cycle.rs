@@ -578,17 +578,39 @@ impl Engine {
                 return Ok(feasible);
             }
         }
-        let narrowed: Option<Vec<NodeId>> = only.map(|only| {
-            (self.cluster.nodes()).filter(|node| only.contains(node.name())).map(|node| node.id).collect()
-        });
-        let nodes = narrowed.as_deref().unwrap_or_else(|| self.cluster.order());
-        let feasible = self.filter_nodes(profile, pod, state, nodes, decision)?;
+        let feasible = self.filter_all(profile, pod, state, only, advice, decision)?;
         let looked_at = feasible.len() + decision.verdicts.rejected.len();
         self.next_start = (self.next_start + looked_at) % self.cluster.node_count();
         match self.consulted(pod, advice) {
             Some(consulted) => consulted.filter(&self.cluster, feasible, false, decision),
             None => Ok(feasible),
         }
+    }
+
+    /// Runs the filters on all nodes; while extenders are asked, only if anything has changed since the last time.
+    fn filter_all(
+        &self,
+        profile: &EngineProfile,
+        pod: &Pod,
+        state: &FilterState,
+        only: Option<&BTreeSet<Name>>,
+        advice: Option<&Advice>,
+        decision: &mut Decision,
+    ) -> Result<Vec<NodeId>, CycleError> {
+        let now = (self.cluster.changes().now(), self.nominations.revision());
+        if let Some((feasible, rejected)) = advice.and_then(|advice| advice.search_at(now)) {
+            decision.verdicts.rejected = rejected;
+            return Ok(feasible);
+        }
+        let narrowed: Option<Vec<NodeId>> = only.map(|only| {
+            (self.cluster.nodes()).filter(|node| only.contains(node.name())).map(|node| node.id).collect()
+        });
+        let nodes = narrowed.as_deref().unwrap_or_else(|| self.cluster.order());
+        let feasible = self.filter_nodes(profile, pod, state, nodes, decision)?;
+        if let Some(advice) = advice {
+            advice.keep_search(now, &feasible, &decision.verdicts.rejected);
+        }
+        Ok(feasible)
     }
 
     fn consulted<'a>(&'a self, pod: &'a Pod, advice: Option<&'a Advice>) -> Option<Consulted<'a>> {

@@ -142,6 +142,7 @@ pub struct Nominations {
     by_node: BTreeMap<Name, Vec<Arc<Pod>>>,
     /// The node of each pod, by its uid.
     node_of: HashMap<Name, Name>,
+    revision: u64,
 }
 
 impl Nominations {
@@ -149,6 +150,7 @@ impl Nominations {
     pub fn nominate(&mut self, pod: Arc<Pod>, node: Name) {
         self.forget(&pod.uid);
         if pod.node.is_none() {
+            self.revision += 1;
             self.node_of.insert(pod.uid.clone(), node.clone());
             self.by_node.entry(node).or_default().push(pod);
         }
@@ -185,6 +187,7 @@ impl Nominations {
         let Some(node) = self.node_of.remove(uid) else {
             return;
         };
+        self.revision += 1;
         if let Some(pods) = self.by_node.get_mut(&node) {
             pods.retain(|pod| &*pod.uid != uid);
             if pods.is_empty() {
@@ -205,6 +208,11 @@ impl Nominations {
     /// The node that a pod has a claim to.
     pub fn node_of(&self, uid: &str) -> Option<&Name> {
         self.node_of.get(uid)
+    }
+
+    /// A number that grows whenever a claim comes or goes.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Whether there are none.

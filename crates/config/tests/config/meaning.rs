@@ -218,7 +218,7 @@ fn resources_that_extenders_check_alone_are_ignored_by_fit_in_every_profile() {
             profiles
                 .iter()
                 .filter(|ready| {
-                    let found = ready.profile.pre_filter(&cluster, &pod).ok().expect("no error");
+                    let found = ready.profile.pre_filter(&cluster, &pod).expect("no error");
                     let supercargo_framework::profile::PreFilterEnd::Go(go) = found else { return false };
                     let node = cluster.node("a").expect("it is there");
                     let none = supercargo_framework::preemption::Nominations::default();
