@@ -20,6 +20,7 @@ use supercargo_sim::{
 
 use crate::{
     arguments::Format,
+    consult::{Consultant, decide_next},
     failure::{Ending, Failure},
     objects::Inputs,
     output::Console,
@@ -63,6 +64,10 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     let pod = find::find(&given.objects, &options.pod)?;
     let bound_to = pod.node.as_ref().map(ToString::to_string);
     let (pod, alone) = if bound_to.is_some() { find::unbind(&mut given.objects, &pod) } else { (pod, false) };
+    let mut consultant = given.consultant.take();
+    if let Some(consultant) = consultant.as_mut().filter(|_| alone) {
+        consultant.unbind(&pod);
+    }
     let mut input = Input::new(given.objects);
     input.cluster.set_now(given.now);
     let overrides = Overrides { seed: options.inputs.seed, ..Overrides::default() };
@@ -71,12 +76,16 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         let names = given.configuration.profiles.iter().map(|profile| &*profile.scheduler_name);
         return Err(other_scheduler(&pod, &names.collect::<Vec<_>>()).into());
     }
+    engine.set_extenders(consultant.as_ref().map(Consultant::roles).unwrap_or_default());
     let queue = if alone { vec![pod.clone()] } else { input.pending };
-    let (decision, pods_before) = decide(&mut engine, &pod, queue)?;
+    let (decision, pods_before) = decide(&mut engine, &pod, queue, consultant.as_mut())?;
     let explanation = Explanation { decision, bound_to, pods_before, configuration: given.configuration };
     match options.output {
         Format::Table => print(&explanation, options, console)?,
         Format::Json => print_json(&explanation, console)?,
+    }
+    if let Some(consultant) = consultant {
+        consultant.tell_failures(console);
     }
     Ok(Ending::Well)
 }
@@ -89,10 +98,15 @@ fn other_scheduler(pod: &Pod, profiles: &[&str]) -> Problem {
 }
 
 /// Decides a pod after those before it in the queue, and counts those that were placed.
-fn decide(engine: &mut Engine, pod: &Pod, queue: Vec<Arc<Pod>>) -> Result<(Decision, usize), Failure> {
+fn decide(
+    engine: &mut Engine,
+    pod: &Pod,
+    queue: Vec<Arc<Pod>>,
+    mut consultant: Option<&mut Consultant>,
+) -> Result<(Decision, usize), Failure> {
     let mut schedule = Schedule::new(engine, queue);
     let mut placed = 0;
-    while let Some((next, decision)) = schedule.decide_next() {
+    while let Some((next, decision)) = decide_next(&mut schedule, consultant.as_deref_mut()) {
         if next.uid == pod.uid {
             return Ok((decision, placed));
         }

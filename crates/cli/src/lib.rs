@@ -23,6 +23,7 @@ mod arguments;
 mod bench;
 mod config;
 mod conformance;
+mod consult;
 mod demo;
 mod dynamic_scoring;
 mod explain;

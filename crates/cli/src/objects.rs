@@ -7,10 +7,10 @@ use supercargo_framework::registry::Registry;
 use supercargo_manifest::Problems;
 use supercargo_model::{
     Timestamp,
-    object::{Object, Objects, Reader},
+    object::{Kind, Object, Objects, Reader},
 };
 
-use crate::{dynamic_scoring::Preferred, input, output::Console};
+use crate::{consult::Consultant, dynamic_scoring::Preferred, input, output::Console};
 
 /// What is scheduled, and by what rules.
 #[derive(clap::Args)]
@@ -31,6 +31,10 @@ pub(crate) struct Inputs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
 
+    /// Do not call the configuration's extenders: what is shown then lacks their say
+    #[arg(long)]
+    no_extenders: bool,
+
     #[command(flatten)]
     preferred: Preferred,
 }
@@ -40,18 +44,26 @@ pub(crate) struct Given {
     pub(crate) objects: Vec<Object>,
     pub(crate) configuration: Configuration,
     pub(crate) now: Timestamp,
+    /// Calls the extenders, if there are any.
+    pub(crate) consultant: Option<Consultant>,
 }
 
 impl Inputs {
     /// Reads everything; or tells everything that is wrong. What is only worth a look is told at once.
     pub(crate) fn read(&self, console: &mut Console, registry: &Registry) -> Result<Given, Problems> {
-        let objects = read_objects(self.cluster.iter().chain(&self.pods));
-        match (objects, read_configuration(self.config.as_ref(), console, registry)) {
+        let configuration = read_configuration(self.config.as_ref(), console, registry);
+        let asks = configuration.as_ref().is_ok_and(|read| !read.extenders.is_empty()) && !self.no_extenders;
+        let reader = if asks { Reader::keeping([Kind::Node, Kind::Pod]) } else { Reader::default() };
+        match (read_with(reader, self.cluster.iter().chain(&self.pods)), configuration) {
             (Ok(mut objects), Ok(configuration)) => {
                 self.preferred.put(&mut objects, &configuration)?;
                 tell_skipped(&objects, console);
-                tell_extenders(&configuration, console);
-                Ok(Given { objects: objects.objects, configuration, now: self.preferred.now() })
+                let consultant = asks.then(|| Consultant::new(&configuration, &objects)).transpose()?;
+                if consultant.is_none() {
+                    tell_extenders(&configuration, console);
+                }
+                let (objects, now) = (objects.objects, self.preferred.now());
+                Ok(Given { objects, configuration, now, consultant })
             }
             (objects, configuration) => {
                 let problems = [objects.err(), configuration.err()];
@@ -63,7 +75,13 @@ impl Inputs {
 
 /// The objects of files and folders.
 pub(crate) fn read_objects<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<Objects, Problems> {
-    let mut reader = Reader::default();
+    read_with(Reader::default(), paths)
+}
+
+fn read_with<'p>(
+    mut reader: Reader,
+    paths: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<Objects, Problems> {
     for source in input::manifests(paths)? {
         reader.read(&source);
     }
@@ -94,11 +112,11 @@ pub(crate) fn tell_skipped(objects: &Objects, console: &mut Console) {
     }
 }
 
-/// Nothing that runs on paper calls a web service.
-fn tell_extenders(configuration: &Configuration, console: &mut Console) {
+/// Says whose say is missing.
+pub(crate) fn tell_extenders(configuration: &Configuration, console: &mut Console) {
     let urls: Vec<&str> =
         configuration.extenders.iter().map(|extender| extender.url_prefix.as_str()).collect();
     if !urls.is_empty() {
-        console.note(format!("extenders are not called here, so their say is missing: {}", urls.join(", ")));
+        console.note(format!("extenders are left out, so that their say is missing: {}", urls.join(", ")));
     }
 }

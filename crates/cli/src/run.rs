@@ -15,13 +15,14 @@ use std::{
 
 use supercargo_config::Configuration;
 use supercargo_engine::{Backoff, QueueSettings};
+use supercargo_extender::{Wanted, Watcher};
 use supercargo_framework::registry::{Args, Point, Registry};
 use supercargo_live::{
     feed,
     lease::{self, Lease, Terms},
     real::{Access, RealWorld, host_name},
     scheduler::{Parts, Scheduler, meter::Meter},
-    world::SharedWorld,
+    world::{SharedWorld, WorldClock},
 };
 use supercargo_manifest::{Problem, Problems};
 use supercargo_model::{Cluster, Name};
@@ -32,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use flags::{Options, explain_unknown};
 
 use crate::{
-    dynamic_scoring,
+    consult, dynamic_scoring,
     failure::{Ending, Failure},
     objects::read_configuration,
     output::Console,
@@ -46,12 +47,6 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     options.apply(&mut configuration);
     if let Some(path) = &options.write_config_to {
         return write_configuration(path, &configuration, registry, console);
-    }
-    if !configuration.extenders.is_empty() {
-        let urls: Vec<&str> = configuration.extenders.iter().map(|e| e.url_prefix.as_str()).collect();
-        let what = format!("extenders cannot be called yet: {}", urls.join(", "));
-        let hint = "a scheduler that leaves them out would decide otherwise than asked for; remove them to run without";
-        return Err(Problem::error(what).hint(hint).into());
     }
     logging::start(options)?;
     let runtime = runtime()?;
@@ -93,7 +88,8 @@ async fn schedule(
     let measured = Arc::new(Measured::new(configuration));
     let world: SharedWorld = Arc::new(Counted::new(real, &measured));
     let lease = campaign(&world, configuration);
-    let scheduler = assemble(&world, configuration, registry, lease.clone(), measured.clone())?;
+    let watchers = (measured.clone() as _, measured.clone() as _);
+    let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers)?;
     let serving =
         Serving::start(options, configuration, registry, &world, &lease, &scheduler, measured, &stop);
     let server = serving.await.map_err(|error| Problem::error(error.to_string()))?;
@@ -115,27 +111,38 @@ async fn schedule(
     Ok(Ending::Well)
 }
 
+/// Who counts what the scheduler does, and what extenders do.
+pub(crate) type Watchers = (Arc<dyn Meter>, Arc<dyn Watcher>);
+
 /// A scheduler that is ready to run.
 pub(crate) fn assemble(
     world: &SharedWorld,
     configuration: &Configuration,
     registry: &Registry,
     lease: Option<Lease>,
-    meter: Arc<dyn Meter>,
+    (meter, watcher): Watchers,
 ) -> Result<Scheduler, Problems> {
     let overrides = Overrides { seed: world.random(), ..Overrides::default() };
-    let engine = setup::engine(Cluster::default(), configuration, registry, overrides)?;
+    let mut engine = setup::engine(Cluster::default(), configuration, registry, overrides)?;
+    let extenders = consult::extenders(configuration, Arc::new(WorldClock(world.clone())), watcher)?;
+    engine.set_extenders(consult::roles(&extenders));
     let backoff = Backoff {
         initial: Duration::from_secs(configuration.pod_initial_backoff_seconds),
         max: Duration::from_secs(configuration.pod_max_backoff_seconds),
     };
     let preferences = dynamic_scoring::places(configuration)?;
     let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
-    let resources = feed::resources(&config_maps);
+    let wanted = Arc::new(Wanted::by(&configuration.extenders));
+    let resources = feed::resources(&config_maps).into_iter();
+    let resources = resources.map(|resource| resource.with_texts(&wanted)).collect();
     Ok(Scheduler::new(Parts {
         world: world.clone(),
         engine,
-        queue: QueueSettings { backoff, ..QueueSettings::default() },
+        queue: QueueSettings {
+            backoff,
+            extenders: !configuration.extenders.is_empty(),
+            ..QueueSettings::default()
+        },
         facts: match (&lease, configuration.delay_cache_until_active) {
             (Some(lease), true) => {
                 let lease = lease.clone();
@@ -149,6 +156,7 @@ pub(crate) fn assemble(
         lease,
         volume_timeouts: volume_timeouts(configuration)?,
         preferences,
+        extenders: Arc::new(extenders),
         meter,
         host: host_name(),
     }))

@@ -17,6 +17,7 @@ use supercargo_sim::{
 };
 
 use crate::{
+    consult::{Consultant, decide_next},
     explain::print_nomination,
     failure::{Ending, Failure},
     objects::Inputs,
@@ -69,10 +70,12 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     input.cluster.set_now(given.now);
     let overrides = Overrides { seed: options.inputs.seed, ..Overrides::default() };
     let mut engine = setup::engine(input.cluster, &given.configuration, registry, overrides)?;
+    let mut consultant = given.consultant;
+    engine.set_extenders(consultant.as_ref().map(Consultant::roles).unwrap_or_default());
     let mut schedule = Schedule::new(&mut engine, input.pending);
     let mut summary = Summary { other_schedulers: schedule.other_schedulers(), ..Summary::default() };
     let mut all = Vec::new();
-    while let Some(decided) = next(&mut schedule, options.time) {
+    while let Some(decided) = next(&mut schedule, consultant.as_mut(), options.time) {
         schedule.place(&decided.pod, &decided.decision);
         summary.count(&decided.decision.outcome);
         match options.output {
@@ -85,12 +88,15 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         print_summary(summary, &all, options, console)?;
     }
     tell_left_alone(summary, console);
+    if let Some(consultant) = consultant {
+        consultant.tell_failures(console);
+    }
     Ok(Ending::Well)
 }
 
-fn next(schedule: &mut Schedule<'_>, timed: bool) -> Option<Decided> {
+fn next(schedule: &mut Schedule<'_>, consultant: Option<&mut Consultant>, timed: bool) -> Option<Decided> {
     let start = timed.then(Instant::now);
-    let (pod, decision) = schedule.decide_next()?;
+    let (pod, decision) = decide_next(schedule, consultant)?;
     let took = start.map(|start| start.elapsed());
     Some(Decided { pod, decision, took })
 }

@@ -1,6 +1,6 @@
 //! A configuration as it holds: defaults filled in, plugins merged.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use supercargo_framework::{
     profile::{Choice, Profile, ProfileSpec},
@@ -9,7 +9,13 @@ use supercargo_framework::{
 use supercargo_manifest::{Problem, Problems, Source, Value};
 use supercargo_model::Name;
 
-use crate::{Duration, Extender, TieBreak};
+use crate::{
+    Duration, Extender, TieBreak,
+    tree::{self, At},
+};
+
+/// The plugin that checks resources.
+const FIT: &str = "NodeResourcesFit";
 
 /// All that a scheduler is told.
 #[derive(Clone, Debug)]
@@ -128,7 +134,7 @@ impl Configuration {
         let mut ready = Vec::new();
         let mut problems = Problems::default();
         for profile in &self.profiles {
-            let made = profile.spec(registry).and_then(|spec| {
+            let made = self.with_ignored_resources(profile).spec(registry).and_then(|spec| {
                 Profile::new(spec).map_err(|error| Problem::error(error.to_string()).into())
             });
             match made {
@@ -140,6 +146,36 @@ impl Configuration {
             }
         }
         if problems.is_empty() { Ok(ready) } else { Err(problems) }
+    }
+
+    /// A profile in which NodeResourcesFit leaves the resources alone that extenders check in its stead. As in
+    /// kube-scheduler, they take the place of any that its own arguments name.
+    fn with_ignored_resources<'p>(&self, profile: &'p ProfileConfiguration) -> Cow<'p, ProfileConfiguration> {
+        let managed = self.extenders.iter().flat_map(|extender| &extender.managed_resources);
+        let ignored: Vec<Value> = managed
+            .filter(|resource| resource.ignored_by_scheduler)
+            .map(|resource| At::NOWHERE.text(&resource.name))
+            .collect();
+        if ignored.is_empty() {
+            return Cow::Borrowed(profile);
+        }
+        let mut profile = profile.clone();
+        let given = profile.arguments.iter().position(|arguments| &*arguments.plugin == FIT);
+        let place = given.unwrap_or_else(|| {
+            profile.arguments.push(Arguments {
+                plugin: FIT.into(),
+                source: Source::new("extenders", ""),
+                value: At::NOWHERE.map([]),
+                path: "extenders".to_owned(),
+            });
+            profile.arguments.len() - 1
+        });
+        let value = &mut profile.arguments[place].value;
+        if value.is_null() {
+            *value = At::NOWHERE.map([]);
+        }
+        tree::set(value, "ignoredResources", At::NOWHERE.list(ignored));
+        Cow::Owned(profile)
     }
 
     /// The percentage that holds for a profile.

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use supercargo_framework::{
     Code, Status,
-    preemption::{FilterState, Nominations, Rejection},
+    preemption::{Adviser, FilterState, Nominations, Rejection},
     profile::{CycleError, PreFilterEnd, PreFiltered, Profile, ProfileRunner},
     registry::Point,
     stopwatch::Stopwatch,
@@ -12,6 +12,7 @@ use supercargo_framework::{
 use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
 
 use crate::{
+    consult::{Advice, Answer, Begun, Consulted, ExtenderRole, Halt, Preempting, Question, Step},
     decision::{Decision, Outcome},
     pick::{TieBreak, best, reservoir},
     random::cycle_seed,
@@ -34,6 +35,8 @@ pub struct Settings {
     pub tie_break: TieBreak,
     /// What choices among equals follow from.
     pub seed: u64,
+    /// The extenders, in the order in which they are asked.
+    pub extenders: Vec<ExtenderRole>,
 }
 
 impl Default for Settings {
@@ -43,6 +46,7 @@ impl Default for Settings {
             min_feasible_nodes_to_find: DEFAULT_MIN_FEASIBLE_NODES,
             tie_break: TieBreak::default(),
             seed: 0,
+            extenders: Vec::new(),
         }
     }
 }
@@ -401,17 +405,91 @@ impl Engine {
 
     /// Decides where a pod goes; `None` if no profile has the scheduler name that it asks for. Nothing is placed yet:
     /// see [`Self::assume`].
+    ///
+    /// Extenders have no say here: see [`Self::consult`].
     pub fn decide(&mut self, pod: &Pod) -> Option<Decision> {
         let profile = self.find(&pod.spec.scheduler_name)?.clone();
         let seed = cycle_seed(self.settings.seed, self.cycles);
         self.cycles += 1;
         self.ways.count(Way::Slow);
+        match self.run_cycle(&profile, pod, seed, None) {
+            Step::Decided(decision) => Some(*decision),
+            Step::Ask(question) => unreachable!("nobody is there to be asked {question:?}"),
+        }
+    }
+
+    /// The extenders, in the order in which they are asked.
+    pub fn extenders(&self) -> &[ExtenderRole] {
+        &self.settings.extenders
+    }
+
+    /// Gives extenders a say from now on, in this order.
+    pub fn set_extenders(&mut self, extenders: Vec<ExtenderRole>) {
+        self.settings.extenders = extenders;
+    }
+
+    /// Whether an extender has a say in where a pod goes.
+    pub fn is_consulted(&self, pod: &Pod) -> bool {
+        let mut extenders = self.settings.extenders.iter();
+        extenders.any(|extender| extender.decides() && extender.is_interested(pod))
+    }
+
+    /// Decides where a pod goes as far as the extenders' advice reaches; `None` if no profile has the scheduler name that
+    /// it asks for. An attempt begins with empty advice, and goes on with the same when the answer has been added.
+    pub fn consult(&mut self, pod: &Pod, advice: &mut Advice) -> Option<Step> {
+        let profile = self.find(&pod.spec.scheduler_name)?.clone();
+        let (next_start, begun) = (self.next_start, advice.begun);
+        let seed = match begun {
+            Some(begun) => {
+                self.next_start = begun.start;
+                begun.seed
+            }
+            None => {
+                let seed = cycle_seed(self.settings.seed, self.cycles);
+                self.cycles += 1;
+                self.ways.count(Way::Slow);
+                advice.begun = Some(Begun { start: next_start, seed });
+                seed
+            }
+        };
+        let step = self.run_cycle(&profile, pod, seed, Some(advice));
+        if begun.is_some() {
+            // The search moved on when the attempt began.
+            self.next_start = next_start;
+        }
+        Some(step)
+    }
+
+    /// Decides where a pod goes, with the extenders' say; whoever calls gets their answers.
+    pub fn decide_asking(
+        &mut self,
+        pod: &Pod,
+        mut ask: impl FnMut(&Pod, &Question) -> Answer,
+    ) -> Option<Decision> {
+        if !self.is_consulted(pod) {
+            return self.decide(pod);
+        }
+        let mut advice = Advice::default();
+        loop {
+            match self.consult(pod, &mut advice)? {
+                Step::Decided(decision) => return Some(*decision),
+                Step::Ask(question) => {
+                    let answer = ask(pod, &question);
+                    advice.add(&self.settings.extenders, question, answer);
+                }
+            }
+        }
+    }
+
+    fn run_cycle(&mut self, profile: &EngineProfile, pod: &Pod, seed: u64, advice: Option<&Advice>) -> Step {
         let name = profile.profile.scheduler_name().clone();
         let mut decision = Decision::new(pod, name, seed, self.cluster.node_count());
-        if let Err(CycleError(message)) = self.cycle(&profile, pod, &mut decision) {
-            decision.outcome = Outcome::Error { message };
+        match self.cycle(profile, pod, advice, &mut decision) {
+            Ok(()) => {}
+            Err(Halt::Ask(question)) => return Step::Ask(question),
+            Err(Halt::Failed(CycleError(message))) => decision.outcome = Outcome::Error { message },
         }
-        Some(decision)
+        Step::Decided(Box::new(decision))
     }
 
     /// The record of a pod that a PreEnqueue plugin holds back; `None` if none does.
@@ -430,8 +508,9 @@ impl Engine {
         &mut self,
         profile: &EngineProfile,
         pod: &Pod,
+        advice: Option<&Advice>,
         decision: &mut Decision,
-    ) -> Result<(), CycleError> {
+    ) -> Result<(), Halt> {
         if self.cluster.node_count() == 0 {
             return Ok(());
         }
@@ -445,21 +524,22 @@ impl Engine {
             PreFilterEnd::Rejected { rejection, state } => {
                 decision.verdicts.others = rejection.status.clone();
                 decision.refused = Some(rejection);
-                self.make_room(profile, pod, &state, decision);
+                self.make_room(profile, pod, &state, advice, decision)?;
             }
             PreFilterEnd::Go(PreFiltered { state, nodes, others }) => {
-                let search = || self.search(profile, pod, &state, nodes.as_ref(), decision);
-                let code = |found: &Result<Vec<NodeId>, CycleError>| match found {
+                let search = || self.search(profile, pod, &state, nodes.as_ref(), advice, decision);
+                let code = |found: &Result<Vec<NodeId>, Halt>| match found {
                     Ok(found) => found.is_empty().then_some(Code::Unschedulable),
-                    Err(_) => Some(Code::Error),
+                    Err(Halt::Failed(_)) => Some(Code::Error),
+                    Err(Halt::Ask(_)) => None,
                 };
                 let feasible = profile.profile.timed_point(Point::Filter, search, code)?;
                 decision.verdicts.others = others;
                 self.record_rejections(decision, nodes.as_ref());
                 if feasible.is_empty() {
-                    self.make_room(profile, pod, &state, decision);
+                    self.make_room(profile, pod, &state, advice, decision)?;
                 } else {
-                    self.score(profile, pod, &feasible, decision)?;
+                    self.score(profile, pod, feasible, advice, decision)?;
                 }
             }
         }
@@ -467,9 +547,9 @@ impl Engine {
     }
 
     fn record_rejections(&self, decision: &mut Decision, only: Option<&BTreeSet<Name>>) {
-        decision.rejected = (decision.verdicts.rejected.iter())
-            .map(|(id, rejection)| (self.cluster.node_at(*id).name().clone(), rejection.clone()))
-            .collect();
+        let rejected = (decision.verdicts.rejected.iter())
+            .map(|(id, rejection)| (self.cluster.node_at(*id).name().clone(), rejection.clone()));
+        decision.rejected.extend(rejected);
         if let Some(only) = only {
             let outside = (self.cluster.nodes()).filter(|node| !only.contains(node.name()));
             decision.ruled_out = outside.map(|node| node.name().clone()).collect();
@@ -484,23 +564,57 @@ impl Engine {
         pod: &Pod,
         state: &FilterState,
         only: Option<&BTreeSet<Name>>,
+        advice: Option<&Advice>,
         decision: &mut Decision,
-    ) -> Result<Vec<NodeId>, CycleError> {
+    ) -> Result<Vec<NodeId>, Halt> {
         let nominated = (pod.nominated_node.as_ref()).and_then(|name| self.cluster.node(name));
         if let Some(node) = nominated {
             let feasible = self.filter_nodes(profile, pod, state, &[node.id], decision)?;
+            let feasible = match self.consulted(pod, advice) {
+                Some(consulted) => consulted.filter(&self.cluster, feasible, true, decision)?,
+                None => feasible,
+            };
             if !feasible.is_empty() {
                 return Ok(feasible);
             }
+        }
+        let feasible = self.filter_all(profile, pod, state, only, advice, decision)?;
+        let looked_at = feasible.len() + decision.verdicts.rejected.len();
+        self.next_start = (self.next_start + looked_at) % self.cluster.node_count();
+        match self.consulted(pod, advice) {
+            Some(consulted) => consulted.filter(&self.cluster, feasible, false, decision),
+            None => Ok(feasible),
+        }
+    }
+
+    /// Runs the filters on all nodes; while extenders are asked, only if anything has changed since the last time.
+    fn filter_all(
+        &self,
+        profile: &EngineProfile,
+        pod: &Pod,
+        state: &FilterState,
+        only: Option<&BTreeSet<Name>>,
+        advice: Option<&Advice>,
+        decision: &mut Decision,
+    ) -> Result<Vec<NodeId>, CycleError> {
+        let now = (self.cluster.changes().now(), self.nominations.revision());
+        if let Some((feasible, rejected)) = advice.and_then(|advice| advice.search_at(now)) {
+            decision.verdicts.rejected = rejected;
+            return Ok(feasible);
         }
         let narrowed: Option<Vec<NodeId>> = only.map(|only| {
             (self.cluster.nodes()).filter(|node| only.contains(node.name())).map(|node| node.id).collect()
         });
         let nodes = narrowed.as_deref().unwrap_or_else(|| self.cluster.order());
         let feasible = self.filter_nodes(profile, pod, state, nodes, decision)?;
-        let looked_at = feasible.len() + decision.verdicts.rejected.len();
-        self.next_start = (self.next_start + looked_at) % self.cluster.node_count();
+        if let Some(advice) = advice {
+            advice.keep_search(now, &feasible, &decision.verdicts.rejected);
+        }
         Ok(feasible)
+    }
+
+    fn consulted<'a>(&'a self, pod: &'a Pod, advice: Option<&'a Advice>) -> Option<Consulted<'a>> {
+        advice.map(|advice| Consulted { roles: &self.settings.extenders, advice, pod })
     }
 
     /// Runs the filters on nodes, from where the last search stopped, until enough are feasible. It only stops when it
@@ -537,7 +651,8 @@ impl Engine {
     }
 
     fn enough_nodes(&self, profile: &EngineProfile, nodes: usize) -> usize {
-        if !profile.profile.has_score_plugins() {
+        let chooses = |extender: &ExtenderRole| extender.filters || extender.weight.is_some();
+        if !profile.profile.has_score_plugins() && !self.settings.extenders.iter().any(chooses) {
             return 1;
         }
         let percentage =
@@ -549,18 +664,27 @@ impl Engine {
         &self,
         profile: &EngineProfile,
         pod: &Pod,
-        feasible: &[NodeId],
+        feasible: Vec<NodeId>,
+        advice: Option<&Advice>,
         decision: &mut Decision,
-    ) -> Result<(), CycleError> {
+    ) -> Result<(), Halt> {
+        let consulted = self.consulted(pod, advice);
+        let feasible = match &consulted {
+            Some(consulted) => consulted.to_score(&self.cluster, feasible)?,
+            None => feasible,
+        };
         let nodes: Vec<&NodeInfo> = (feasible.iter()).map(|id| self.cluster.node_at(*id)).collect();
         decision.feasible = nodes.iter().map(|node| node.name().clone()).collect();
         decision.scores = profile.profile.score(&self.cluster, pod, &nodes)?;
+        if let Some(consulted) = &consulted {
+            consulted.add_scores(&decision.feasible, &mut decision.scores)?;
+        }
         let mut best = best(&decision.scores.totals);
         // By place, so that the choice does not depend on where the search started.
         best.sort_by_key(|i| feasible[*i]);
         let chosen = match self.settings.tie_break {
             TieBreak::Random => reservoir(best.len(), decision.seed).map(|nth| best[nth]),
-            TieBreak::First => self.first_in_order(feasible, &best),
+            TieBreak::First => self.first_in_order(&feasible, &best),
         };
         decision.best = best.iter().map(|i| nodes[*i].name().clone()).collect();
         if let Some(chosen) = chosen {
@@ -577,19 +701,34 @@ impl Engine {
         best.iter().copied().min_by_key(place)
     }
 
-    fn make_room(&self, profile: &EngineProfile, pod: &Pod, state: &FilterState, decision: &mut Decision) {
+    fn make_room(
+        &self,
+        profile: &EngineProfile,
+        pod: &Pod,
+        state: &FilterState,
+        advice: Option<&Advice>,
+        decision: &mut Decision,
+    ) -> Result<(), Halt> {
         if !profile.profile.has_post_filter_plugins() {
-            return;
+            return Ok(());
         }
+        let consulted = self.consulted(pod, advice);
+        let preempting =
+            consulted.as_ref().map(|consulted| Preempting { consulted, halt: Default::default() });
         let runner = ProfileRunner {
             profile: &profile.profile,
             cluster: &self.cluster,
             nominations: &self.nominations,
             state,
             seed: decision.seed,
+            adviser: preempting.as_ref().map(|preempting| preempting as &dyn Adviser),
         };
         let post_filter = || profile.profile.post_filter(&runner, pod, &decision.verdicts);
         let code = |made: &Result<_, Status>| made.as_ref().err().map(|status| status.code);
         decision.preemption = Some(profile.profile.timed_point(Point::PostFilter, post_filter, code));
+        match preempting.and_then(|preempting| preempting.halt.into_inner()) {
+            Some(halt) => Err(halt),
+            None => Ok(()),
+        }
     }
 }

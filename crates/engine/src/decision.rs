@@ -1,6 +1,9 @@
 //! The record of one cycle: everything that explains why a pod went where it went, or nowhere.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use supercargo_framework::{
     Code, Status,
@@ -9,7 +12,10 @@ use supercargo_framework::{
 };
 use supercargo_model::{Key, Name, Pod};
 
-use crate::queue::{Failure, Refusal};
+use crate::{
+    consult::EXTENDER,
+    queue::{Failure, Refusal},
+};
 
 /// How a cycle ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +53,8 @@ pub struct Decision {
     pub refused: Option<Rejection>,
     /// The nodes that were looked at and refused, by name.
     pub rejected: BTreeMap<Name, Rejection>,
+    /// The extenders that took nodes away. Each is the `plugin` of what it refused.
+    pub extenders: BTreeSet<Name>,
     /// The nodes that a PreFilter plugin ruled out unseen, by name.
     pub ruled_out: Vec<Name>,
     /// The same by the nodes' places, and what is said of all other nodes.
@@ -71,6 +79,7 @@ impl Decision {
             node_count,
             refused: None,
             rejected: BTreeMap::new(),
+            extenders: BTreeSet::new(),
             ruled_out: Vec::new(),
             verdicts: NodeVerdicts::default(),
             feasible: Vec::new(),
@@ -141,7 +150,8 @@ impl Decision {
                 for Rejection { plugin, status } in self.rejected.values().chain(&self.refused) {
                     let pending = status.code == Code::Pending;
                     let plugins = if pending { &mut refusal.pending } else { &mut refusal.plugins };
-                    plugins.insert(plugin.clone());
+                    let by_extender = self.extenders.contains(plugin);
+                    plugins.insert(if by_extender { EXTENDER.into() } else { plugin.clone() });
                 }
                 if refusal.is_empty() && !self.ruled_out.is_empty() {
                     // Nobody says who narrowed the nodes to those that do not exist, so any event may help.

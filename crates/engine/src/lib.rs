@@ -4,6 +4,7 @@
 //! clock.
 
 mod alike;
+pub mod consult;
 mod cycle;
 pub mod decision;
 mod pick;

@@ -240,6 +240,7 @@ proptest! {
             min_feasible_nodes_to_find: 2,
             tie_break: if first { TieBreak::First } else { TieBreak::Random },
             seed,
+            ..Settings::default()
         };
         let decisions = run(&objects, &pods, &settings);
         prop_assert_eq!(&decisions, &run(&objects, &pods, &settings));

@@ -670,3 +670,23 @@ fn an_order_that_contradicts_itself_loses_nobody() {
         std::iter::from_fn(|| waiting.pop()).map(|p| p.pod.name.to_string()).collect();
     assert_eq!(names.len(), 200);
 }
+
+#[test]
+fn nothing_is_remembered_for_a_pod_that_was_set_aside() {
+    let mut waiting = Waiting::new();
+    waiting.add(pod("p"));
+    let uid = waiting.pop().expect("its turn").pod.uid.clone();
+    waiting.queue.set_aside(&uid);
+    waiting.node(None, Some(&node("a").node()));
+    assert_eq!(waiting.queue.counts().in_flight_events, 0);
+    assert_eq!(waiting.next(), "");
+    waiting.update(pod("p").label("newer", "yes"));
+    let taken = waiting.queue.take_up(&uid).expect("it is there");
+    assert_eq!(taken.spec.labels.len(), 1);
+    waiting.node(None, Some(&node("b").node()));
+    assert_ne!(waiting.queue.counts().in_flight_events, 0);
+    waiting.remove(&uid);
+    waiting.queue.done(&uid);
+    assert_eq!(waiting.queue.take_up(&uid), None);
+    assert_eq!(waiting.queue.counts().in_flight, 0);
+}

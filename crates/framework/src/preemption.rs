@@ -80,6 +80,23 @@ pub struct Nomination {
     pub victims: Vec<Arc<Pod>>,
 }
 
+/// A node where room could be made, and at what cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The node.
+    pub node: Name,
+    /// The pods to evict there, the most important first.
+    pub victims: Vec<Arc<Pod>>,
+    /// How many of them a disruption budget protects.
+    pub budget_violations: i64,
+}
+
+/// Has a say in where room is made, once it is known where it could be.
+pub trait Adviser {
+    /// The candidates that are left, with whoever has to go there then; or why there can be none.
+    fn narrow(&self, cluster: &Cluster, candidates: Vec<Candidate>) -> Result<Vec<Candidate>, Status>;
+}
+
 /// What the PreFilter plugins prepared, one entry for each; `None` for a plugin that skipped itself.
 #[derive(Clone, Default)]
 pub struct FilterState(pub(crate) Vec<Option<Prepared>>);
@@ -103,6 +120,9 @@ pub trait FilterRunner {
 
     /// A number for choices that are otherwise equal.
     fn seed(&self) -> u64;
+
+    /// What is left of the candidates when others have had their say.
+    fn narrow(&self, candidates: Vec<Candidate>) -> Result<Vec<Candidate>, Status>;
 }
 
 /// What becomes of a pod's claim to a node after an attempt.
@@ -122,6 +142,7 @@ pub struct Nominations {
     by_node: BTreeMap<Name, Vec<Arc<Pod>>>,
     /// The node of each pod, by its uid.
     node_of: HashMap<Name, Name>,
+    revision: u64,
 }
 
 impl Nominations {
@@ -129,6 +150,7 @@ impl Nominations {
     pub fn nominate(&mut self, pod: Arc<Pod>, node: Name) {
         self.forget(&pod.uid);
         if pod.node.is_none() {
+            self.revision += 1;
             self.node_of.insert(pod.uid.clone(), node.clone());
             self.by_node.entry(node).or_default().push(pod);
         }
@@ -165,6 +187,7 @@ impl Nominations {
         let Some(node) = self.node_of.remove(uid) else {
             return;
         };
+        self.revision += 1;
         if let Some(pods) = self.by_node.get_mut(&node) {
             pods.retain(|pod| &*pod.uid != uid);
             if pods.is_empty() {
@@ -185,6 +208,11 @@ impl Nominations {
     /// The node that a pod has a claim to.
     pub fn node_of(&self, uid: &str) -> Option<&Name> {
         self.node_of.get(uid)
+    }
+
+    /// A number that grows whenever a claim comes or goes.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Whether there are none.

@@ -14,7 +14,9 @@ use crate::{
         Bind, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Permit, PostBind, PostFilter, PreBind, PreFilter,
         PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, Reserve, Score, ScoreInput,
     },
-    preemption::{FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, Rejection},
+    preemption::{
+        Adviser, Candidate, FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, Rejection,
+    },
     queueing::QueueRules,
     registry::{Plugin, Point},
     slow::{SlowFilter, SlowScore},
@@ -635,6 +637,8 @@ pub struct ProfileRunner<'a> {
     pub state: &'a FilterState,
     /// For choices that are otherwise equal.
     pub seed: u64,
+    /// Whoever else has a say, besides the plugins.
+    pub adviser: Option<&'a dyn Adviser>,
 }
 
 impl FilterRunner for ProfileRunner<'_> {
@@ -660,6 +664,13 @@ impl FilterRunner for ProfileRunner<'_> {
 
     fn seed(&self) -> u64 {
         self.seed
+    }
+
+    fn narrow(&self, candidates: Vec<Candidate>) -> Result<Vec<Candidate>, Status> {
+        match self.adviser {
+            Some(adviser) => adviser.narrow(self.cluster, candidates),
+            None => Ok(candidates),
+        }
     }
 }
 

@@ -201,6 +201,7 @@ fn what_if_pods_came_or_went() {
         nominations: &nominations,
         state: &go.state,
         seed: 7,
+        adviser: None,
     };
     let a = cluster.node("a").unwrap();
     let mut state = runner.state();
@@ -253,6 +254,7 @@ fn the_first_that_can_make_room_does() {
             nominations: &nominations,
             state: &state,
             seed: 0,
+            adviser: None,
         };
         let found = profile.post_filter(&runner, &pod("p").pod(), &NodeVerdicts::default());
         let found = found.map(|n| n.node.to_string()).map_err(|s| (s.code, s.message()));

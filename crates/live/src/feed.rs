@@ -15,6 +15,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use supercargo_model::{
     Key, Name,
@@ -41,6 +42,8 @@ pub enum Fact {
         uid: Name,
         /// Its resourceVersion, for writing it back.
         version: Name,
+        /// Itself as it was sent, ready for extenders, where the resource [says so](Resource::texts).
+        text: Option<Bytes>,
     },
     /// An object is there no more.
     Gone {

@@ -56,6 +56,19 @@ pub trait World: Send + Sync + 'static {
     fn watch(&self, request: Request) -> BoxFuture<'static, Result<Lines, Refused>>;
 }
 
+/// A world's time, for extenders.
+pub struct WorldClock(pub SharedWorld);
+
+impl supercargo_extender::Clock for WorldClock {
+    fn uptime(&self) -> Duration {
+        self.0.uptime()
+    }
+
+    fn sleep(&self, span: Duration) -> BoxFuture<'static, ()> {
+        self.0.sleep(span)
+    }
+}
+
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {

@@ -172,6 +172,8 @@ pub struct Objects {
     pub objects: Vec<Object>,
     /// `kind.group` of what was skipped, and how often.
     pub skipped: BTreeMap<String, usize>,
+    /// Objects as they were written, in JSON, where the reader [keeps](Reader::keeping) them.
+    pub texts: HashMap<(Kind, Key), String>,
 }
 
 /// Reads objects from several texts, as `kubectl get … -o yaml|json` prints them: single objects, streams, lists.
@@ -180,9 +182,15 @@ pub struct Reader {
     read: Objects,
     first_seen: HashMap<(Kind, Key), String>,
     problems: Problems,
+    keeps: Vec<Kind>,
 }
 
 impl Reader {
+    /// A reader that also keeps objects of some kinds as they were written.
+    pub fn keeping(kinds: impl IntoIterator<Item = Kind>) -> Self {
+        Self { keeps: kinds.into_iter().collect(), ..Self::default() }
+    }
+
     /// Reads one text. Problems are kept until the end, so that all are told at once.
     pub fn read(&mut self, source: &Source) {
         match manifest::read(source) {
@@ -244,6 +252,9 @@ impl Reader {
                 if let Some(problem) = self.check_name(source, *kind, *namespaced, value, path) {
                     self.problems.push(problem);
                 } else {
+                    if self.keeps.contains(kind) {
+                        self.read.texts.insert((*kind, object.key()), value.to_json());
+                    }
                     self.read.objects.push(object);
                 }
             }

@@ -98,6 +98,9 @@ pub struct PodSpec {
     pub resource_claims: usize,
     /// The features that its node's kubelet must have.
     pub required_features: Vec<Name>,
+    /// The extended resources that its containers and init containers name in requests or limits, in order: extenders
+    /// go by them.
+    pub extended_resources: Vec<Name>,
 }
 
 impl PodSpec {
@@ -424,6 +427,7 @@ fn pod_spec(metadata: Meta, mut spec: WrittenSpec, mut status: WrittenStatus) ->
         .filter_map(|container| container.image.as_deref().map(images::normalized))
         .chain(image_volumes)
         .collect();
+    let extended_resources = extended_resources(&spec);
     let affinity = std::mem::take(&mut spec.affinity);
     let term = |written: WrittenTerm| affinity_term(written, &metadata);
     PodSpec {
@@ -443,11 +447,20 @@ fn pod_spec(metadata: Meta, mut spec: WrittenSpec, mut status: WrittenStatus) ->
         volumes,
         resource_claims: spec.resource_claims.len(),
         required_features: required_features(&spec),
+        extended_resources,
         node_selector: spec.node_selector,
         tolerations: spec.tolerations,
         spread_constraints: spec.topology_spread_constraints,
         labels: metadata.labels,
     }
+}
+
+fn extended_resources(spec: &WrittenSpec) -> Vec<Name> {
+    let containers = spec.init_containers.iter().chain(&spec.containers);
+    let mut names: Vec<Name> = containers.flat_map(|c| c.resources.extended()).cloned().collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 fn pod_affinity(written: WrittenPodAffinity, term: impl Fn(WrittenTerm) -> AffinityTerm) -> PodAffinity {

@@ -1,8 +1,11 @@
 //! Amounts of resources, and what a pod asks for.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
-use serde::Deserialize;
+use serde::{
+    Deserialize,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
 
 use crate::{Name, Quantity, labels};
 
@@ -120,6 +123,52 @@ pub struct ResourceRequirements {
     /// What is set aside for it.
     #[serde(default)]
     pub requests: ResourceList,
+    /// What it may use: only which extended resources are named.
+    #[serde(default)]
+    pub limits: ExtendedNames,
+}
+
+impl ResourceRequirements {
+    /// The extended resources in either.
+    pub fn extended(&self) -> impl Iterator<Item = &Name> {
+        self.requests.keys().filter(|name| is_qualified(name)).chain(&self.limits.0)
+    }
+}
+
+/// Which extended resources a list names, whatever their amounts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtendedNames(pub Vec<Name>);
+
+/// Extended resources have a domain before a slash; cpu, memory and the like have none.
+fn is_qualified(name: &str) -> bool {
+    name.contains('/')
+}
+
+impl<'de> Deserialize<'de> for ExtendedNames {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(NamesVisitor)
+    }
+}
+
+struct NamesVisitor;
+
+impl<'de> Visitor<'de> for NamesVisitor {
+    type Value = ExtendedNames;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of resources")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ExtendedNames, A::Error> {
+        let mut names = Vec::new();
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            map.next_value::<IgnoredAny>()?;
+            if is_qualified(&name) {
+                names.push(Name::from(&*name));
+            }
+        }
+        Ok(ExtendedNames(names))
+    }
 }
 
 /// A container as far as its demand is concerned.

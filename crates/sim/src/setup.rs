@@ -41,6 +41,7 @@ pub fn engine(
             supercargo_config::TieBreak::First => TieBreak::First,
         },
         seed: overrides.seed,
+        ..Settings::default()
     };
     Ok(Engine::new(cluster, profiles, settings))
 }

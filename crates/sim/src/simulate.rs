@@ -2,7 +2,10 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use supercargo_engine::{Admission, Decision, Engine, Outcome, Queue};
+use supercargo_engine::{
+    Admission, Decision, Engine, Outcome, Queue,
+    consult::{Answer, Question},
+};
 use supercargo_model::{Cluster, Pod, object::Object};
 
 /// What was read, in its two parts.
@@ -99,12 +102,27 @@ impl<'e> Schedule<'e> {
 
     /// Decides the next pod; those that are held back come first. Nothing is placed yet: see [`Self::place`].
     pub fn decide_next(&mut self) -> Option<(Arc<Pod>, Decision)> {
+        self.decide_with(|engine, pod| engine.decide(pod))
+    }
+
+    /// The same, with the say of the engine's extenders; whoever calls gets their answers.
+    pub fn decide_next_asking(
+        &mut self,
+        mut ask: impl FnMut(&Pod, &Question) -> Answer,
+    ) -> Option<(Arc<Pod>, Decision)> {
+        self.decide_with(|engine, pod| engine.decide_asking(pod, &mut ask))
+    }
+
+    fn decide_with(
+        &mut self,
+        mut decide: impl FnMut(&mut Engine, &Pod) -> Option<Decision>,
+    ) -> Option<(Arc<Pod>, Decision)> {
         if let Some(held) = self.held.pop_front() {
             return Some(held);
         }
         loop {
             let pod = self.queue.pop()?;
-            if let Some(decision) = self.engine.decide(&pod) {
+            if let Some(decision) = decide(self.engine, &pod) {
                 return Some((pod, decision));
             }
         }

@@ -17,7 +17,7 @@ use super::{differences::Differences, print_verdict};
 use crate::{
     failure::{Ending, Failure},
     input,
-    objects::read_configuration,
+    objects::{read_configuration, tell_extenders},
     output::{Console, Progress},
 };
 
@@ -32,6 +32,7 @@ pub(super) fn run(
     let expected =
         input::text(expect).map_err(Problems::from).and_then(|source| Expectation::read(&source))?;
     let configuration = read_configuration(config, console, registry)?;
+    tell_extenders(&configuration, console);
     let overrides = Overrides { percentage: Some(ALL_NODES), ..Overrides::default() };
     let mut engine = setup::engine(Cluster::default(), &configuration, registry, overrides)?;
 

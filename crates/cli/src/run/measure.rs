@@ -8,6 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 use supercargo_config::Configuration;
+use supercargo_extender::{How, Verb, Watcher};
 use supercargo_framework::{Code, registry::Point};
 use supercargo_live::{
     real::RealWorld,
@@ -17,8 +18,8 @@ use supercargo_live::{
 use supercargo_server::{
     BoxFuture, Clock,
     metrics::{
-        ApiClient, Attempt, BuildInfo, Cached, ExtensionPoint, Method, Metrics, Operation, Path,
-        ProfileMetrics, Queue, Status, Success,
+        ApiClient, Attempt, BuildInfo, Cached, ExtenderResult, ExtenderVerb, ExtensionPoint, Method, Metrics,
+        Operation, Path, ProfileMetrics, Queue, Status, Success,
     },
 };
 
@@ -176,6 +177,40 @@ impl Meter for Measured {
 
     fn leads(&self, leads: bool) {
         self.metrics.api.leading(&self.lease, leads);
+    }
+}
+
+impl Watcher for Measured {
+    fn called(&self, extender: &str, verb: Verb, how: How, took: Duration) {
+        let result = match how {
+            How::Answered => ExtenderResult::Answered,
+            How::Refused => ExtenderResult::Refused,
+            How::Failed => ExtenderResult::Failed,
+            How::TimedOut => ExtenderResult::TimedOut,
+            How::Lied => ExtenderResult::Lied,
+        };
+        self.metrics.extenders.called(extender, extender_verb(verb), result, took);
+    }
+
+    fn skipped(&self, extender: &str, verb: Verb) {
+        self.metrics.extenders.skipped(extender, extender_verb(verb));
+    }
+
+    fn left_out(&self, extender: &str) {
+        self.metrics.extenders.left_out(extender);
+    }
+
+    fn rests(&self, extender: &str, rests: bool) {
+        self.metrics.extenders.resting(extender, rests);
+    }
+}
+
+fn extender_verb(verb: Verb) -> ExtenderVerb {
+    match verb {
+        Verb::Filter => ExtenderVerb::Filter,
+        Verb::Prioritize => ExtenderVerb::Prioritize,
+        Verb::Preempt => ExtenderVerb::Preempt,
+        Verb::Bind => ExtenderVerb::Bind,
     }
 }
 

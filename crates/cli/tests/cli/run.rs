@@ -46,12 +46,21 @@ fn a_bad_flag_or_configuration_is_told_before_anything_starts() {
 }
 
 #[test]
-fn extenders_are_not_left_out_silently() {
-    let text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
-                extenders: [{urlPrefix: 'http://127.0.0.1:1/', filterVerb: filter}]\n";
-    let ran = run(&project(), "run --config -", text);
-    assert_eq!(ran.code, Some(2), "{ran}");
-    assert!(ran.stderr.contains("extenders cannot be called yet: http://127.0.0.1:1/"), "{ran}");
+fn extenders_that_cannot_be_called_are_told_before_anything_starts() {
+    let header = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+    let cases = [
+        ("urlPrefix: 'ftp://x', filterVerb: f", "the extender's urlPrefix makes no sense: \"ftp://x\""),
+        (
+            "urlPrefix: 'https://x', filterVerb: f, tlsConfig: {caFile: /nowhere/ca.pem}",
+            "extender https://x: caFile /nowhere/ca.pem cannot be read",
+        ),
+    ];
+    for (extender, told) in cases {
+        let text = format!("{header}extenders: [{{{extender}}}]\n");
+        let ran = run(&project(), "run --master http://127.0.0.1:1 --config -", &text);
+        assert_eq!(ran.code, Some(2), "{ran}");
+        assert!(ran.stderr.contains(told) && ran.stderr.contains("hint"), "{ran}");
+    }
 }
 
 #[test]

@@ -5,12 +5,14 @@
 
 mod client;
 mod draft;
+mod extender;
 mod process;
 mod stage;
 
 mod churn;
 mod dynamic_scoring;
 mod election;
+mod extenders;
 mod faults;
 mod filters;
 mod load;

@@ -196,3 +196,36 @@ extenders: [{urlPrefix: 'http://x', filterVerb: f, nodeCacheCapable: true}]
         changes.iter().map(ToString::to_string).map(|line| line.chars().take(150).collect()).collect();
     insta::assert_snapshot!("changes", lines.join("\n"));
 }
+
+#[test]
+fn resources_that_extenders_check_alone_are_ignored_by_fit_in_every_profile() {
+    use supercargo_model::testing::{cluster, node, pod};
+    let extender = |ignored: bool| {
+        format!(
+            "extenders: [{{urlPrefix: 'http://x', filterVerb: f, nodeCacheCapable: true, managedResources: \
+             [{{name: example.com/gpu, ignoredByScheduler: {ignored}}}]}}]\n"
+        )
+    };
+    let given = "profiles:\n- {schedulerName: one}\n- {schedulerName: two, pluginConfig: [{name: NodeResourcesFit, \
+                 args: {ignoredResources: [example.com/other]}}]}\n";
+    // (ignored?, how many profiles let a pod pass that asks for a gpu, or for another resource; no node has either)
+    for (ignored, gpu, other) in [(true, 2, 0), (false, 0, 1)] {
+        let configuration = configuration(&format!("{given}{}", extender(ignored)));
+        let cluster = cluster([node("a").allocatable("pods", "9")]);
+        let passes = |resource: &str| {
+            let pod = pod("p").container(&[(resource, "1")]).pod();
+            let profiles = configuration.profiles(&supercargo_plugins::registry()).expect("plugins");
+            profiles
+                .iter()
+                .filter(|ready| {
+                    let found = ready.profile.pre_filter(&cluster, &pod).expect("no error");
+                    let supercargo_framework::profile::PreFilterEnd::Go(go) = found else { return false };
+                    let node = cluster.node("a").expect("it is there");
+                    let none = supercargo_framework::preemption::Nominations::default();
+                    ready.profile.filter_with_nominated(&go.state, &cluster, &none, &pod, node).is_ok()
+                })
+                .count()
+        };
+        assert_eq!((passes("example.com/gpu"), passes("example.com/other")), (gpu, other), "{ignored}");
+    }
+}

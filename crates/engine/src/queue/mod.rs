@@ -316,6 +316,25 @@ impl SchedulingQueue {
         }
     }
 
+    /// Lets a pod wait that was popped and cannot be tried yet. Until it is [taken up](Self::take_up), nothing that happens
+    /// needs to be remembered for it.
+    pub fn set_aside(&mut self, uid: &str) {
+        self.done(uid);
+    }
+
+    /// Takes up a pod that was set aside, in its newest version: it is in flight again. `None` if it has left.
+    pub fn take_up(&mut self, uid: &str) -> Option<Arc<Pod>> {
+        let slot = self.entries.find(uid)?;
+        let entry = self.entries.at_mut(slot);
+        if entry.is_queued() {
+            return None;
+        }
+        entry.spot = Spot::InFlight;
+        let pod = entry.pod.clone();
+        self.in_flight.start(pod.uid.clone());
+        Some(pod)
+    }
+
     /// A pod was bound. It leaves when the cluster says so, see [`Self::remove`].
     pub fn bound(&mut self, popped: &Popped) {
         self.done(&popped.pod.uid);

@@ -291,7 +291,8 @@ impl Follower {
         match &*head.change {
             "ADDED" | "MODIFIED" => {
                 let kind = self.kind();
-                self.object(&head, || wire::object_of_line(line, kind)).await?;
+                let text = || wire::text_of_line(line);
+                self.object(&head, || wire::object_of_line(line, kind), text).await?;
             }
             "DELETED" => {
                 if let Some(uid) = self.known.forget(&head.namespace, &head.name) {

@@ -1,7 +1,8 @@
 //! The resources that are followed, and where they are.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
+use supercargo_extender::Wanted;
 use supercargo_model::{Key, object::Kind, workload::WorkloadKind};
 
 /// A resource of the API server.
@@ -15,9 +16,18 @@ pub struct Resource {
     pub field_selector: Cow<'static, str>,
     /// Without it nothing can be scheduled. The others may be missing or forbidden.
     pub required: bool,
+    /// Which of its objects' texts are told besides; `None` for none.
+    pub texts: Option<Arc<Wanted>>,
 }
 
 impl Resource {
+    /// The same resource, with the texts that extenders want.
+    #[must_use]
+    pub fn with_texts(self, wanted: &Arc<Wanted>) -> Self {
+        let texts = wanted.any(self.kind).then(|| wanted.clone());
+        Self { texts, ..self }
+    }
+
     /// One ConfigMap. The server is only asked for that one, so that a permission for that one is enough.
     pub fn config_map(key: &Key) -> Self {
         Self {
@@ -25,12 +35,19 @@ impl Resource {
             path: format!("/api/v1/namespaces/{}/configmaps", key.namespace).into(),
             field_selector: format!("metadata.name%3D{}", key.name).into(),
             required: false,
+            texts: None,
         }
     }
 }
 
 const fn resource(kind: Kind, path: &'static str) -> Resource {
-    Resource { kind, path: Cow::Borrowed(path), field_selector: Cow::Borrowed(""), required: false }
+    Resource {
+        kind,
+        path: Cow::Borrowed(path),
+        field_selector: Cow::Borrowed(""),
+        required: false,
+        texts: None,
+    }
 }
 
 const fn required(kind: Kind, path: &'static str, field_selector: &'static str) -> Resource {
@@ -39,6 +56,7 @@ const fn required(kind: Kind, path: &'static str, field_selector: &'static str) 
         path: Cow::Borrowed(path),
         field_selector: Cow::Borrowed(field_selector),
         required: true,
+        texts: None,
     }
 }
 

@@ -155,7 +155,7 @@ fn told(facts: &mut mpsc::Receiver<Fact>) -> Vec<String> {
     let mut told = Vec::new();
     while let Ok(fact) = facts.try_recv() {
         told.push(match fact {
-            Fact::Put { object, uid, version } => format!("+{}/{uid}@{version}", object.key()),
+            Fact::Put { object, uid, version, .. } => format!("+{}/{uid}@{version}", object.key()),
             Fact::Gone { key, uid, .. } => format!("-{key}/{uid}"),
             Fact::Unreadable { key, reason, .. } => format!("!{key} {reason}"),
             Fact::Synced(_) => "synced".to_owned(),
@@ -408,4 +408,26 @@ fn an_expired_page_starts_the_list_over() {
     let mut facts = open(&world, NODES);
     world.run_for(A_WHILE);
     assert_eq!(told(&mut facts), ["+a/a@1", "+b/b@1", "synced"]);
+}
+
+#[test]
+fn texts_are_told_where_extenders_want_them() {
+    use supercargo_extender::Wanted;
+    let filters = |node_cache_capable| supercargo_config::Extender {
+        filter_verb: "filter".to_owned(),
+        node_cache_capable,
+        ..Default::default()
+    };
+    for (knows_nodes, streams_lists) in [(false, true), (false, false), (true, true)] {
+        let server = Server::new();
+        server.lock().unwrap().streams_lists = streams_lists;
+        server.lock().unwrap().put_with("a", "u1", json!({"providerID": "only extenders read this"}));
+        let world = world_of(&server);
+        let wanted = Arc::new(Wanted::by(&[filters(knows_nodes)]));
+        let mut facts = open(&world, &NODES.clone().with_texts(&wanted));
+        world.run_for(A_WHILE);
+        let Ok(Fact::Put { text, .. }) = facts.try_recv() else { panic!("a node is told") };
+        let expected = r#",{"metadata":{"name":"a","resourceVersion":"1","uid":"u1"},"spec":{"providerID":"only extenders read this"}}"#;
+        assert_eq!(text.as_deref(), (!knows_nodes).then_some(expected.as_bytes()));
+    }
 }

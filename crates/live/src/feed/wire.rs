@@ -155,17 +155,21 @@ impl<'de> Visitor<'de> for Text {
 
 /// The object of a line; or what is wrong with it, by field.
 pub(super) fn object_of_line(line: &[u8], kind: Kind) -> Result<Object, String> {
+    let quickly = ObjectOfLine(kind).deserialize(&mut serde_json::Deserializer::from_slice(line));
+    quickly.or_else(|error| match text_of_line(line) {
+        Some(text) => slowly(text, kind),
+        None => Err(error.to_string()),
+    })
+}
+
+/// The text of a line's object.
+pub(super) fn text_of_line(line: &[u8]) -> Option<&str> {
     #[derive(Deserialize)]
     struct Line<'a> {
         #[serde(borrow)]
         object: &'a RawValue,
     }
-    ObjectOfLine(kind).deserialize(&mut serde_json::Deserializer::from_slice(line)).or_else(|error| {
-        match serde_json::from_slice::<Line<'_>>(line) {
-            Ok(line) => slowly(line.object.get(), kind),
-            Err(_) => Err(error.to_string()),
-        }
-    })
+    serde_json::from_slice::<Line<'_>>(line).ok().map(|line| line.object.get())
 }
 
 /// An object of a list; or what is wrong with it, by field.

@@ -43,6 +43,9 @@ impl Scheduler {
             tracing::debug!(pod = %pod.key(), "room is still being made for it");
             return;
         }
+        if self.engine.is_consulted(&pod) {
+            return self.consult_when_possible(popped);
+        }
         let Some(placement) = self.decide(&pod) else {
             self.queue.done(&pod.uid);
             return;
@@ -54,15 +57,25 @@ impl Scheduler {
                 self.meter.decided(&pod.spec.scheduler_name, DecidedBy::Memory, took);
                 self.place(popped, pod, node, started);
             }
-            Placement::Decided(decision) => {
-                tracing::debug!(pod = %pod.key(), node = ?decision.node(), feasible = decision.feasible.len(),
-                    refused = decision.rejected.len(), ?took, "decided");
-                self.meter.decided(&pod.spec.scheduler_name, DecidedBy::Asking, took);
-                match decision.node().cloned() {
-                    Some(node) => self.place(popped, pod, node, started),
-                    None => self.no_node(&pod, &decision, started),
-                }
-            }
+            Placement::Decided(decision) => self.carry_on(popped, &decision, started, took),
+        }
+    }
+
+    /// Does what was decided by asking every plugin.
+    pub(super) fn carry_on(
+        &mut self,
+        popped: Popped,
+        decision: &Decision,
+        started: Duration,
+        took: Duration,
+    ) {
+        let pod = popped.pod.clone();
+        tracing::debug!(pod = %pod.key(), node = ?decision.node(), feasible = decision.feasible.len(),
+            refused = decision.rejected.len(), ?took, "decided");
+        self.meter.decided(&pod.spec.scheduler_name, DecidedBy::Asking, took);
+        match decision.node().cloned() {
+            Some(node) => self.place(popped, pod, node, started),
+            None => self.no_node(&pod, decision, started),
         }
     }
 
@@ -104,9 +117,11 @@ impl Scheduler {
             bindings: self.bindings.clone(),
             started,
             volumes: order,
+            extenders: self.extenders.clone(),
             _busy: self.teller.busy(),
         };
-        self.assumed.insert(pod.uid.clone(), Assumed { pod, node, started, volumes });
+        let by_extender = self.extenders.binder_of(&pod).is_some();
+        self.assumed.insert(pod.uid.clone(), Assumed { pod, node, started, volumes, by_extender });
         let (world, report_to) = (self.world.clone(), self.report_to.clone());
         self.world.spawn(Box::pin(binding::carry_out(world, job, report_to)));
     }
@@ -209,7 +224,7 @@ impl Scheduler {
 }
 
 /// Logs each plugin's score for each node, the best first.
-fn log_scores(decision: &Decision) {
+pub(super) fn log_scores(decision: &Decision) {
     if !tracing::enabled!(tracing::Level::TRACE) {
         return;
     }

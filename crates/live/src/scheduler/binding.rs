@@ -3,6 +3,7 @@
 use std::{cell::RefCell, sync::Arc, time::Duration};
 
 use supercargo_engine::{EngineProfile, Failure, Popped};
+use supercargo_extender::{BindError, Extenders};
 use supercargo_framework::{
     Status, Verdict,
     points::{BindTarget, Binding, Bound as BoundBy, Permission},
@@ -39,6 +40,7 @@ pub(super) struct Job {
     pub(super) started: Duration,
     /// The volumes to be bound first, and what becomes known about them meanwhile.
     pub(super) volumes: Option<(Order, watch::Receiver<Word>)>,
+    pub(super) extenders: Arc<Extenders>,
     /// What can wait stands back until this is done.
     pub(super) _busy: Busy,
 }
@@ -106,6 +108,9 @@ async fn bind_volumes(world: &SharedWorld, job: &Job) -> Result<(), Rejection> {
 }
 
 async fn bind_pod(world: &SharedWorld, job: &Job) -> Result<(), Rejection> {
+    if let Some(done) = bind_by_extender(world, job).await {
+        return done;
+    }
     for (name, plugin) in job.profile.profile.binders() {
         let orders = Orders::default();
         match plugin.bind(&orders, &job.popped.pod, &job.node).map_err(|status| by(name, status))? {
@@ -119,6 +124,39 @@ async fn bind_pod(world: &SharedWorld, job: &Job) -> Result<(), Rejection> {
         }
     }
     Err(by("", Status::error("no bind plugin took the pod")))
+}
+
+/// Lets the extender bind the pod whose business it is. `None` if there is none, or it has failed and may: then the bind
+/// plugins do it, as in kube-scheduler.
+async fn bind_by_extender(world: &SharedWorld, job: &Job) -> Option<Result<(), Rejection>> {
+    let (pod, node) = (&job.popped.pod, &job.node);
+    let extender = job.extenders.binder_of(pod)?;
+    if job.lease.as_ref().is_some_and(|lease| !lease.is_held()) {
+        return Some(Err(by(extender.name(), Status::error("the lease is not held any more"))));
+    }
+    let Err((error, ignorable)) = job.extenders.bind(extender, pod, node).await else {
+        return Some(Ok(()));
+    };
+    let status = match error {
+        BindError::Refused(why) => Status::error(why),
+        BindError::Unknown(why) => {
+            let binding = Binding {
+                namespace: pod.namespace.clone(),
+                name: pod.name.clone(),
+                uid: pod.uid.clone(),
+                node: node.clone(),
+            };
+            match what_became_of(world, &binding, &pod.key(), why).await {
+                Ok(()) => return Some(Ok(())),
+                Err(status) => status,
+            }
+        }
+    };
+    if ignorable {
+        tracing::warn!(extender = extender.name(), pod = %pod.key(), why = status.message(), "bound without it");
+        return None;
+    }
+    Some(Err(by(extender.name(), status)))
 }
 
 /// Takes down what a plugin wants to be sent: plugins do not wait, this task does.

@@ -14,6 +14,7 @@ use crate::feed::Fact;
 
 impl Scheduler {
     pub(super) fn take_fact(&mut self, fact: Fact) {
+        self.keep_text(&fact);
         match fact {
             Fact::Put { object: Object::Pod(pod), .. } => {
                 let may_let_in = pod.terminating || pod.nominated_node.is_some();
@@ -44,6 +45,19 @@ impl Scheduler {
             }
             Fact::Unreadable { kind, key, uid, reason } => self.cannot_read(kind, &key, &uid, &reason),
             Fact::Synced(kind) => self.is_read(kind),
+        }
+    }
+
+    /// Extenders are sent objects as they were written.
+    fn keep_text(&mut self, fact: &Fact) {
+        if self.extenders.all().is_empty() {
+            return;
+        }
+        match fact {
+            Fact::Put { object, text, .. } => self.originals.put(object, text.clone()),
+            Fact::Gone { kind: Kind::Node, key, .. } => self.originals.forget_node(&key.name),
+            Fact::Gone { kind: Kind::Pod, uid, .. } => self.originals.forget_pod(uid),
+            _ => {}
         }
     }
 

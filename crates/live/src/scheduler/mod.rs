@@ -6,6 +6,7 @@
 
 mod attempt;
 mod binding;
+mod consult;
 mod eviction;
 mod facts;
 pub mod meter;
@@ -25,6 +26,7 @@ use std::{
 
 use futures_util::future::FutureExt;
 use supercargo_engine::{Engine, Popped, QueueSettings, SchedulingQueue};
+use supercargo_extender::{Extenders, Originals};
 use supercargo_framework::stopwatch::Stopwatch;
 use supercargo_model::{Name, Pod, object::Kind};
 use supercargo_plugins::{
@@ -40,6 +42,7 @@ use crate::{
     world::SharedWorld,
 };
 use binding::Bound;
+use consult::{Consultations, Consulted};
 use eviction::{Evicted, Room};
 use meter::{Meter, Standing, Timed};
 use tell::Teller;
@@ -77,6 +80,8 @@ pub struct Parts {
     pub volume_timeouts: BTreeMap<Name, Duration>,
     /// Where DynamicScoring reads what is preferred, each with the name of a scheduler that reads it.
     pub preferences: BTreeMap<Place, Name>,
+    /// Web services that have a say; the engine knows their roles.
+    pub extenders: Arc<Extenders>,
     /// Counts what is done.
     pub meter: Arc<dyn Meter>,
     /// The name that events are reported under, as `scheduler-host`.
@@ -87,6 +92,9 @@ pub struct Parts {
 enum Report {
     Bound(Bound),
     Evicted(Evicted),
+    Consulted(Consulted),
+    /// An extender is done with a question that others may still have.
+    Freed,
 }
 
 /// A pod that is on its node in our books, and not yet in the API server's, as far as we know.
@@ -96,6 +104,8 @@ struct Assumed {
     /// When the attempt started.
     started: Duration,
     volumes: Option<HeldVolumes>,
+    /// An extender binds it, however long that takes: it holds up nobody else.
+    by_extender: bool,
 }
 
 /// Volumes that are kept for a pod until it is bound.
@@ -122,6 +132,9 @@ pub struct Scheduler {
     /// Room that is being made, by the pod that it is for.
     rooms: HashMap<Name, Room>,
     preferences: BTreeMap<Place, Name>,
+    extenders: Arc<Extenders>,
+    originals: Originals,
+    consultations: Consultations,
     bindings: Arc<Semaphore>,
     teller: Teller,
     lease: Option<Lease>,
@@ -133,7 +146,18 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that knows nothing yet.
     pub fn new(parts: Parts) -> Self {
-        let Parts { world, engine, queue, facts, lease, volume_timeouts, preferences, meter, host } = parts;
+        let Parts {
+            world,
+            engine,
+            queue,
+            facts,
+            lease,
+            volume_timeouts,
+            preferences,
+            extenders,
+            meter,
+            host,
+        } = parts;
         let (report_to, reports) = mpsc::unbounded_channel();
         let timed: Arc<dyn Stopwatch> = Arc::new(Timed { world: world.clone(), meter: meter.clone() });
         engine.time_with(&timed);
@@ -149,6 +173,9 @@ impl Scheduler {
             volume_timeouts,
             rooms: HashMap::default(),
             preferences,
+            extenders,
+            originals: Originals::default(),
+            consultations: Consultations::default(),
             bindings: Arc::new(Semaphore::new(BINDINGS_AT_ONCE)),
             told_at: Duration::ZERO,
             cycles: 0,
@@ -205,8 +232,13 @@ impl Scheduler {
     /// The next pod, if we may decide at all.
     fn next_pod(&mut self) -> Option<Popped> {
         let leads = self.lease.as_ref().is_none_or(Lease::is_held);
-        let may = self.unsynced.is_empty() && leads && self.assumed.len() < MAX_UNBOUND;
+        let may = self.unsynced.is_empty() && leads && !self.too_many_unbound();
         if may { self.queue.pop(self.world.uptime()) } else { None }
+    }
+
+    fn too_many_unbound(&self) -> bool {
+        self.assumed.len() >= MAX_UNBOUND
+            && self.assumed.values().filter(|assumed| !assumed.by_extender).count() >= MAX_UNBOUND
     }
 
     /// Takes in the facts and reports that are there already.
@@ -226,6 +258,8 @@ impl Scheduler {
         match report {
             Report::Bound(bound) => self.binding_ended(bound),
             Report::Evicted(evicted) => self.eviction_ended(evicted),
+            Report::Consulted(consulted) => self.consultation_ended(consulted),
+            Report::Freed => self.consult_those_who_wait(),
         }
     }
 
@@ -262,6 +296,8 @@ impl Scheduler {
 
     /// Lets bindings that are on their way come to an end.
     async fn drain(&mut self) {
+        // Whoever is being consulted about is not placed any more.
+        self.consultations = Consultations::default();
         let until = self.world.uptime() + DRAIN_FOR;
         while self.assumed.values().any(|assumed| self.queue.find(&assumed.pod.uid).is_some()) {
             let left = until.saturating_sub(self.world.uptime());
@@ -288,8 +324,10 @@ impl Scheduler {
         self.told_at = now;
         self.meter.leads(self.lease.as_ref().is_none_or(Lease::is_held));
         let refused = self.queue.refused_by_plugin();
+        let mut waiting = self.queue.counts();
+        waiting.active += self.consultations.waiting();
         self.meter.stands(&Standing {
-            waiting: self.queue.counts(),
+            waiting,
             incoming: self.queue.incoming().clone(),
             refused: refused.map(|(profile, plugin, pods)| (profile.clone(), plugin.clone(), pods)).collect(),
             after_flush: self.queue.bound_after_flush(),

@@ -1,11 +1,15 @@
 //! Races, on virtual time: what happens while a binding is on its way.
 
+mod extenders;
+
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use serde_json::{Value, json};
+use supercargo_engine::QueueSettings;
+use supercargo_manifest::Source;
 use supercargo_model::{
     Key,
     object::{Kind, Object},
@@ -85,32 +89,53 @@ struct Scene {
     world: Arc<FakeWorld>,
     server: Arc<Mutex<Server>>,
     facts: mpsc::Sender<Fact>,
+    /// What extenders were sent.
+    calls: extenders::Calls,
 }
 
 impl Scene {
     fn new(bindings: Bindings) -> Self {
+        Self::with("", bindings, |_, _| panic!("there are no extenders"))
+    }
+
+    /// A scheduler with more in its configuration, and extenders that answer so.
+    fn with(
+        configuration: &str,
+        bindings: Bindings,
+        extender: impl FnMut(&str, &Value) -> extenders::Says + Send + 'static,
+    ) -> Self {
         let server = Arc::new(Mutex::new(Server { bindings, bound: Vec::new(), told: Vec::new() }));
         let asked = server.clone();
         let world = FakeWorld::new(move |request, _| asked.lock().unwrap().answer(request));
         let shared: SharedWorld = world.clone();
         let registry = supercargo_plugins::registry();
-        let configuration = supercargo_config::default_configuration(&registry).unwrap();
-        let engine =
+        let text = format!(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{configuration}"
+        );
+        let loaded = supercargo_config::load(&Source::new("config", text), &registry).unwrap();
+        let configuration = loaded.configuration;
+        let mut engine =
             setup::engine(Default::default(), &configuration, &registry, Overrides::default()).unwrap();
+        let (extenders, calls) = extenders::extenders(&configuration, &shared, extender);
+        engine.set_extenders(extenders.all().iter().map(|extender| extender.role().clone()).collect());
         let (sender, facts) = mpsc::channel(1024);
         let scheduler = Scheduler::new(Parts {
             world: shared,
             engine,
-            queue: Default::default(),
+            queue: QueueSettings {
+                extenders: !configuration.extenders.is_empty(),
+                ..QueueSettings::default()
+            },
             facts,
             lease: None,
             volume_timeouts: Default::default(),
             preferences: Default::default(),
+            extenders,
             meter: Arc::new(NoMeter),
             host: "here".to_owned(),
         });
         crate::world::World::spawn(&*world, Box::pin(scheduler.run(std::future::pending())));
-        let scene = Self { world, server, facts: sender };
+        let scene = Self { world, server, facts: sender, calls };
         RESOURCES.iter().for_each(|resource| scene.tell(Fact::Synced(resource.kind)));
         scene
     }
@@ -121,8 +146,9 @@ impl Scene {
 
     fn put(&self, kind: Kind, object: &Value) {
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default().into();
+        let text = supercargo_extender::prepared(&object.to_string());
         let object = Object::deserialize(kind, object).unwrap();
-        self.tell(Fact::Put { object, uid, version: "1".into() });
+        self.tell(Fact::Put { object, uid, version: "1".into(), text });
     }
 
     fn node(&self, name: &str, cpu: &str) {

@@ -8,13 +8,12 @@ use supercargo_framework::{
     Code, Status, Verdict,
     event::{Action, EventInterest, Resource},
     points::{PostFilter, PreEnqueue, Requeue},
-    preemption::{FilterRunner, NodeVerdicts, Nomination, Rejection, no_node_available},
+    preemption::{Candidate, FilterRunner, NodeVerdicts, Nomination, Rejection, no_node_available},
     registry::Args,
 };
 use supercargo_manifest::Problems;
 use supercargo_model::{NodeInfo, Pod};
 
-use candidate::Candidate;
 use victims::Trial;
 
 /// The plugin's name.
@@ -89,9 +88,12 @@ impl DefaultPreemption {
         let promising: Vec<&NodeInfo> =
             (cluster.nodes()).filter(|node| verdicts.of(node.id).code == Code::Unschedulable).collect();
         let (candidates, refusals) = self.try_nodes(runner, pod, &promising);
-        match candidate::best(candidates) {
+        if candidates.is_empty() {
+            return Err(nothing_found(refusals, cluster.node_count()));
+        }
+        match candidate::best(runner.narrow(candidates)?) {
             Some(best) => Ok(Nomination { node: best.node, victims: best.victims }),
-            None => Err(nothing_found(refusals, cluster.node_count())),
+            None => Err(Status::unschedulable("no candidate node for preemption")),
         }
     }
 

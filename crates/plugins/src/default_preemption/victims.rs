@@ -4,11 +4,11 @@ use std::{cmp::Ordering, sync::Arc};
 
 use supercargo_framework::{
     Status,
-    preemption::{FilterRunner, FilterState},
+    preemption::{Candidate, FilterRunner, FilterState},
 };
 use supercargo_model::{NodeInfo, Pod, Timestamp, workload::PodDisruptionBudget};
 
-use super::{candidate::Candidate, is_victim};
+use super::is_victim;
 
 /// A node as it would be without some of its pods.
 pub(super) struct Trial<'a> {

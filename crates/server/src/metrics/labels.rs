@@ -150,6 +150,30 @@ label! {
 }
 
 label! {
+    /// What an extender is asked for.
+    ExtenderVerb {
+        Filter = "filter",
+        Prioritize = "prioritize",
+        Preempt = "preempt",
+        Bind = "bind",
+    }
+}
+
+label! {
+    /// What came of a call to an extender.
+    ExtenderResult {
+        Answered = "answered",
+        /// It answered that it failed.
+        Refused = "refused",
+        /// It could not be reached, broke off, or answered with another status than 200.
+        Failed = "failed",
+        TimedOut = "timeout",
+        /// Its answer cannot be true.
+        Lied = "lied",
+    }
+}
+
+label! {
     /// By which way the engine decided.
     Path {
         Fast = "fast",

@@ -14,6 +14,7 @@
 
 mod api;
 mod define;
+mod extenders;
 mod labels;
 mod pod_resources;
 mod process;
@@ -23,6 +24,7 @@ mod summary;
 mod supercargo;
 
 pub use api::{Api, ApiClient};
+pub use extenders::Extenders;
 pub use labels::*;
 pub use pod_resources::{PodResources, pod_resources_text};
 pub use profile::{PluginMetrics, ProfileMetrics};
@@ -66,6 +68,8 @@ pub struct Metrics {
     pub queues: Queues,
     /// Traffic with the API server.
     pub api: Api,
+    /// Traffic with extenders.
+    pub extenders: Extenders,
     /// What only Supercargo has.
     pub own: Own,
     /// Results of health checks, served apart at `/metrics/slis`.
@@ -86,6 +90,7 @@ impl Metrics {
             scheduling: Scheduling::new(&registry, clock, &own),
             queues: Queues::new(&registry),
             api: Api::new(&registry),
+            extenders: Extenders::new(&registry),
             own,
             checks: HealthResults::new(),
             profiles: ProfileFamilies::new(&registry),

@@ -5,8 +5,9 @@ use std::{collections::BTreeSet, time::Duration};
 use supercargo_server::{
     Clock,
     metrics::{
-        Action, Attempt, BuildInfo, CONTENT_TYPE, Cached, Call, Event, ExtensionPoint, Hint, Method, Metrics,
-        Operation, Path, Queue, Resource, Status, Success, Task, VolumeStage, Watched,
+        Action, Attempt, BuildInfo, CONTENT_TYPE, Cached, Call, Event, ExtenderResult, ExtenderVerb,
+        ExtensionPoint, Hint, Method, Metrics, Operation, Path, Queue, Resource, Status, Success, Task,
+        VolumeStage, Watched,
     },
 };
 
@@ -64,6 +65,13 @@ fn measure_everything(metrics: &Metrics) {
     metrics.api.leading("kube-scheduler", true);
     metrics.api.slow_renewal("kube-scheduler");
     metrics.feature("SchedulerQueueingHints", "", true);
+    for &verb in ExtenderVerb::ALL {
+        let called = |result| metrics.extenders.called("http://x", verb, result, TOOK);
+        ExtenderResult::ALL.iter().copied().for_each(called);
+        metrics.extenders.skipped("http://x", verb);
+    }
+    metrics.extenders.left_out("http://x");
+    metrics.extenders.resting("http://x", true);
     Watched::ALL.iter().for_each(|&resource| metrics.own.watch_restarted(resource));
     metrics.own.events_dropped(1);
     metrics.own.dynamic_scoring_is_broken();

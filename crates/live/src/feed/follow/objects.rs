@@ -21,7 +21,7 @@ impl Follower {
     pub(super) async fn item(&mut self, text: &str) -> Result<(), Unheard> {
         let kind = self.kind();
         match Head::of_object(text.as_bytes(), kind) {
-            Ok(head) => self.object(&head, || wire::object(text, kind)).await,
+            Ok(head) => self.object(&head, || wire::object(text, kind), || Some(text)).await,
             Err(error) => {
                 self.complaints.say(&*self.world, &format!("an object without a readable name: {error}"));
                 Ok(())
@@ -30,10 +30,11 @@ impl Follower {
     }
 
     /// An object, as its head and then all of it.
-    pub(super) async fn object(
+    pub(super) async fn object<'t>(
         &mut self,
         head: &Head<'_>,
         read: impl FnOnce() -> Result<Object, String>,
+        text: impl FnOnce() -> Option<&'t str>,
     ) -> Result<(), Unheard> {
         match self.known.standing(&head.namespace, &head.name, &head.uid, &head.version) {
             Standing::Same => return Ok(()),
@@ -48,7 +49,9 @@ impl Follower {
             Ok(object) => {
                 let uid = identity(&object, &head.uid);
                 self.known.keep(&name_of(&object, head), uid.clone(), &head.version);
-                self.tell(Fact::Put { object, uid, version: Arc::from(&*head.version) }).await
+                let wanted = self.resource.texts.as_ref().filter(|wanted| wanted.wants(&object));
+                let text = wanted.and_then(|_| text()).and_then(supercargo_extender::prepared);
+                self.tell(Fact::Put { object, uid, version: Arc::from(&*head.version), text }).await
             }
             Err(reason) => self.unreadable(head, reason).await,
         }

@@ -1,0 +1,152 @@
+//! Calls extenders: the way to each of them, and what simulate and explain do with their answers.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use supercargo_config::{Configuration, Extender};
+use supercargo_engine::{
+    Decision,
+    consult::{Answer, ExtenderRole, Question},
+};
+use supercargo_extender::{Clock, Extenders, How, Http, Originals, Transport, Verb, Watcher, prepared};
+use supercargo_manifest::Problem;
+use supercargo_model::{
+    Key, Pod,
+    object::{Kind, Object, Objects},
+};
+use supercargo_server::BoxFuture;
+use supercargo_sim::simulate::Schedule;
+use tokio::runtime::Runtime;
+
+use crate::{output::Console, run::runtime};
+
+/// The configured extenders, over HTTP.
+pub(crate) fn extenders(
+    configuration: &Configuration,
+    clock: Arc<dyn Clock>,
+    watcher: Arc<dyn Watcher>,
+) -> Result<Extenders, Problem> {
+    let way = |extender: &Extender| match Http::new(extender) {
+        Ok(http) => Ok(Arc::new(http) as Arc<dyn Transport>),
+        Err(unusable) => Err(Problem::error(unusable.what).hint(unusable.hint)),
+    };
+    Extenders::new(&configuration.extenders, way, clock, watcher)
+}
+
+/// What the engine has to know of extenders.
+pub(crate) fn roles(extenders: &Extenders) -> Vec<ExtenderRole> {
+    extenders.all().iter().map(|extender| extender.role().clone()).collect()
+}
+
+/// Decides the next pod, with the extenders' say if there is somebody to ask them.
+pub(crate) fn decide_next(
+    schedule: &mut Schedule<'_>,
+    consultant: Option<&mut Consultant>,
+) -> Option<(Arc<Pod>, Decision)> {
+    match consultant {
+        Some(consultant) => schedule.decide_next_asking(|pod, question| consultant.ask(pod, question)),
+        None => schedule.decide_next(),
+    }
+}
+
+/// Asks extenders, and waits for their answers.
+pub(crate) struct Consultant {
+    runtime: Runtime,
+    extenders: Extenders,
+    originals: Originals,
+    texts: HashMap<(Kind, Key), String>,
+    failures: Arc<Failures>,
+}
+
+impl Consultant {
+    /// For the extenders of a configuration, with the objects as they were written.
+    pub(crate) fn new(configuration: &Configuration, objects: &Objects) -> Result<Self, Problem> {
+        let failures = Arc::new(Failures::default());
+        let clock = Arc::new(WallClock(Instant::now()));
+        let mut originals = Originals::default();
+        for object in &objects.objects {
+            let text = objects.texts.get(&(object.kind(), object.key()));
+            originals.put(object, text.and_then(|text| prepared(text)));
+        }
+        Ok(Self {
+            runtime: runtime()?,
+            extenders: extenders(configuration, clock, failures.clone())?,
+            originals,
+            texts: objects.texts.clone(),
+            failures,
+        })
+    }
+
+    /// What the engine has to know.
+    pub(crate) fn roles(&self) -> Vec<ExtenderRole> {
+        roles(&self.extenders)
+    }
+
+    /// Shows a pod to extenders as if it were not bound.
+    pub(crate) fn unbind(&mut self, pod: &Pod) {
+        let text = self.texts.get(&(Kind::Pod, pod.key()));
+        let read = text.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+        if let Some(mut read) = read {
+            if let Some(spec) = read["spec"].as_object_mut() {
+                spec.remove("nodeName");
+            }
+            read["status"] = serde_json::json!({"phase": "Pending"});
+            self.originals.put(&Object::Pod(pod.clone()), prepared(&read.to_string()));
+        }
+    }
+
+    fn ask(&self, pod: &Pod, question: &Question) -> Answer {
+        let call = self.extenders.prepare(pod, question.clone(), &self.originals);
+        self.runtime.block_on(self.extenders.ask(call, &|| ())).1
+    }
+
+    /// Says who has failed, and how often: where that is passed over, nothing else does.
+    pub(crate) fn tell_failures(&self, console: &mut Console) {
+        let failures = self.failures.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((extender, verb, how), count) in failures.iter() {
+            console.note(format!("extender {extender}, {verb}: {how} × {count}"));
+        }
+    }
+}
+
+/// Failures by extender, verb and kind.
+#[derive(Default)]
+struct Failures(Mutex<BTreeMap<(String, String, &'static str), usize>>);
+
+impl Failures {
+    fn count(&self, extender: &str, verb: Verb, how: &'static str) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry((extender.to_owned(), verb.to_string(), how)).or_default() += 1;
+    }
+}
+
+impl Watcher for Failures {
+    fn called(&self, extender: &str, verb: Verb, how: How, _: Duration) {
+        match how {
+            How::Answered => {}
+            How::Refused => self.count(extender, verb, "said that it failed"),
+            How::Failed => self.count(extender, verb, "failed"),
+            How::TimedOut => self.count(extender, verb, "did not answer in time"),
+            How::Lied => self.count(extender, verb, "gave an answer that cannot be true"),
+        }
+    }
+
+    fn skipped(&self, extender: &str, verb: Verb) {
+        self.count(extender, verb, "was left alone after repeated failures");
+    }
+}
+
+struct WallClock(Instant);
+
+impl Clock for WallClock {
+    fn uptime(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, span: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(span))
+    }
+}

@@ -1,0 +1,398 @@
+//! Extenders in the cycle: what they are asked, and what becomes of their answers and failures.
+
+mod support;
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+};
+
+use supercargo_engine::{
+    Decision, Failure, Outcome, Settings,
+    consult::{Advice, Answer, ExtenderRole, Proposal, Question, Sieved, Step, Trouble},
+};
+use supercargo_framework::Code;
+use supercargo_model::{
+    Name,
+    testing::{Builder, node, pod},
+};
+use support::engine_with;
+
+fn filter(name: &str) -> ExtenderRole {
+    ExtenderRole { name: name.into(), filters: true, ..ExtenderRole::default() }
+}
+
+fn scorer(name: &str, weight: i32) -> ExtenderRole {
+    ExtenderRole { name: name.into(), weight: Some(weight), ..ExtenderRole::default() }
+}
+
+fn preempter(name: &str) -> ExtenderRole {
+    ExtenderRole { name: name.into(), preempts: true, ..ExtenderRole::default() }
+}
+
+fn ignorable(role: ExtenderRole) -> ExtenderRole {
+    ExtenderRole { ignorable: true, ..role }
+}
+
+fn three_nodes() -> Vec<Builder> {
+    ["a", "b", "c"].map(|name| node(name).allocatable("cpu", "4").allocatable("pods", "10")).into()
+}
+
+fn passes(nodes: &[Name], only: &str) -> Sieved {
+    let passed = nodes.iter().filter(|name| only.contains(&***name)).cloned().collect();
+    let failed = nodes.iter().filter(|name| !only.contains(&***name));
+    Sieved {
+        passed,
+        failed: failed.map(|name| (name.clone(), "no gpu".to_owned())).collect(),
+        ..Sieved::default()
+    }
+}
+
+fn trouble(lied: bool) -> Trouble {
+    Trouble { message: "extender \"one\" is broken".to_owned(), lied }
+}
+
+/// A question in a line: who is asked what about which nodes.
+fn line(question: &Question) -> String {
+    let names = |names: &[Name]| names.iter().map(|name| &**name).collect::<Vec<_>>().join(" ");
+    match question {
+        Question::Filter { extender, nodes, nominated } => {
+            let which = if *nominated { "nominated" } else { "filter" };
+            format!("{which} {extender}: {}", names(nodes))
+        }
+        Question::Prioritize { extenders, nodes } => format!("prioritize {extenders:?}: {}", names(nodes)),
+        Question::Preempt { extender, candidates } => {
+            let candidates: Vec<String> = (candidates.iter())
+                .map(|c| {
+                    let victims: Vec<&str> = c.victims.iter().map(|pod| &*pod.name).collect();
+                    format!("{}-{}", c.node, victims.join("-"))
+                })
+                .collect();
+            format!("preempt {extender}: {}", candidates.join(" "))
+        }
+    }
+}
+
+/// What is decided, and what was asked on the way.
+fn decide(
+    objects: Vec<Builder>,
+    extenders: Vec<ExtenderRole>,
+    pod: Builder,
+    answer: impl Fn(&Question) -> Answer,
+) -> (Decision, Vec<String>) {
+    let asked = RefCell::new(Vec::new());
+    let settings = Settings { extenders, ..Settings::default() };
+    let decision = engine_with(objects, settings)
+        .decide_asking(&pod.pod(), |_, question| {
+            asked.borrow_mut().push(line(question));
+            answer(question)
+        })
+        .expect("a profile for the pod");
+    (decision, asked.into_inner())
+}
+
+fn sieve(question: &Question, only: &str) -> Answer {
+    let Question::Filter { nodes, .. } = question else { panic!("{question:?}") };
+    Answer::Filter(Ok(passes(nodes, only)))
+}
+
+#[test]
+fn filters_run_one_after_another_and_each_sees_what_the_one_before_left() {
+    let (decision, asked) =
+        decide(three_nodes(), vec![filter("one"), filter("two")], pod("p"), |question| match question {
+            Question::Filter { extender: 0, .. } => sieve(question, "a b"),
+            _ => sieve(question, "b c"),
+        });
+    assert_eq!(asked, ["filter 0: a b c", "filter 1: a b"]);
+    assert_eq!(decision.node().map(|name| &**name), Some("b"));
+    let rejected: BTreeMap<&str, &str> =
+        decision.rejected.iter().map(|(node, by)| (&**node, &*by.plugin)).collect();
+    assert_eq!(rejected, BTreeMap::from([("a", "two"), ("c", "one")]));
+}
+
+#[test]
+fn a_pod_that_they_refuse_everywhere_is_told_why_and_waits_for_any_event() {
+    let (decision, _) = decide(three_nodes(), vec![filter("one")], pod("p"), |question| {
+        let Question::Filter { nodes, .. } = question else { panic!("{question:?}") };
+        let mut sieved = passes(nodes, "");
+        sieved.unresolvable = BTreeMap::from([("a".into(), "never".to_owned())]);
+        sieved.failed.remove("c");
+        Answer::Filter(Ok(sieved))
+    });
+    // Nothing was said about c.
+    let message = decision.unschedulable_message().unwrap();
+    assert_eq!(message, "0/3 nodes are available: 1 never, 1 no gpu.");
+    let Some(Failure::Refused(refusal)) = decision.failure() else { panic!("{:?}", decision.failure()) };
+    assert_eq!(refusal.plugins.iter().map(|name| &**name).collect::<Vec<_>>(), ["Extender"]);
+    assert_eq!(decision.rejected.len(), 3);
+}
+
+#[test]
+fn only_pods_that_name_a_managed_resource_are_sent() {
+    let manages =
+        |role: ExtenderRole| ExtenderRole { managed_resources: ["e.com/gpu".into()].into(), ..role };
+    let limits = |builder: Builder, list: &str| {
+        builder.container(&[("cpu", "1")]).set(&format!("/spec/{list}/0/resources/limits/e.com~1gpu"), "0")
+    };
+    let with_gpus =
+        || three_nodes().into_iter().map(|node| node.allocatable("e.com/gpu", "4")).collect::<Vec<_>>();
+    // (pod, is it sent?)
+    let cases = [
+        (pod("p"), false),
+        (pod("p").container(&[("e.com/other", "0")]), false),
+        (pod("p").container(&[("e.com/gpu", "1")]), true),
+        (pod("p").init_container(&[("e.com/gpu", "1")]), true),
+        (limits(pod("p"), "containers"), true),
+        (limits(pod("p").init_container(&[]), "initContainers"), true),
+    ];
+    for (i, (pod, expected)) in cases.into_iter().enumerate() {
+        let roles = vec![manages(filter("one")), manages(scorer("two", 1)), manages(preempter("three"))];
+        let (decision, asked) = decide(with_gpus(), roles, pod, |question| match question {
+            Question::Filter { .. } => sieve(question, "a b"),
+            _ => Answer::Prioritize(vec![Ok(HashMap::new())]),
+        });
+        assert!(decision.node().is_some(), "case {i}: {decision:?}");
+        assert_eq!(!asked.is_empty(), expected, "case {i}: {asked:?}");
+    }
+}
+
+#[test]
+fn prioritizers_are_asked_at_once_and_their_points_count_weight_times_ten() {
+    let (decision, asked) = decide(three_nodes(), vec![scorer("one", 2), scorer("two", 1)], pod("p"), |_| {
+        let points = |points: &[(&str, i64)]| {
+            Ok(points.iter().map(|(node, points)| (Name::from(*node), *points)).collect())
+        };
+        Answer::Prioritize(vec![points(&[("a", 3), ("b", 10)]), points(&[("a", 1), ("c", 5)])])
+    });
+    assert_eq!(asked, ["prioritize [0, 1]: a b c"]);
+    let plugins: i64 = decision.scores.totals[0] - (3 * 10 * 2 + 10);
+    // a: 3 × 10 × 2 + 1 × 10 = 70; b: 10 × 10 × 2 = 200; c: 5 × 10 = 50. Plugins see three equal nodes.
+    assert_eq!(decision.scores.totals, [plugins + 70, plugins + 200, plugins + 50]);
+    let column = &decision.scores.columns[decision.scores.columns.len() - 2];
+    assert_eq!((&*column.plugin, column.weight), ("one", 2));
+    assert_eq!((&column.raw[..], &column.normalized[..]), (&[3, 10, 0][..], &[30, 100, 0][..]));
+    assert_eq!(decision.node().map(|name| &**name), Some("b"));
+}
+
+#[test]
+fn a_single_node_needs_no_points() {
+    let (decision, asked) = decide(vec![three_nodes().remove(0)], vec![scorer("one", 1)], pod("p"), |_| {
+        panic!("nobody is asked")
+    });
+    assert!(asked.is_empty() && decision.node().is_some());
+}
+
+#[test]
+fn what_failures_do() {
+    let fails = |lied: bool| {
+        move |question: &Question| match question {
+            Question::Filter { extender: 0, .. } => Answer::Filter(Err(trouble(lied))),
+            Question::Filter { .. } => sieve(question, "a b c"),
+            Question::Prioritize { extenders, .. } => {
+                Answer::Prioritize(extenders.iter().map(|_| Err(trouble(lied))).collect())
+            }
+            Question::Preempt { .. } => Answer::Preempt(Err(trouble(lied))),
+        }
+    };
+    // (extenders, does the first lie?, is the pod scheduled?)
+    let cases = [
+        ("a filter that counts", vec![filter("one")], false, false),
+        ("a filter that counts, and lies", vec![filter("one")], true, false),
+        ("an ignorable filter", vec![ignorable(filter("one")), filter("two")], false, true),
+        ("an ignorable filter that lies", vec![ignorable(filter("one"))], true, true),
+        ("a prioritizer is left out", vec![scorer("one", 1)], false, true),
+        ("a prioritizer that lies", vec![scorer("one", 1)], true, false),
+        ("an ignorable prioritizer that lies", vec![ignorable(scorer("one", 1))], true, true),
+    ];
+    for (name, extenders, lied, scheduled) in cases {
+        let (decision, _) = decide(three_nodes(), extenders, pod("p"), fails(lied));
+        match decision.outcome {
+            Outcome::Scheduled { .. } => assert!(scheduled, "{name}"),
+            Outcome::Error { message } => {
+                assert!(!scheduled, "{name}");
+                assert_eq!(message, "extender \"one\" is broken", "{name}");
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_node_that_room_was_made_on_is_asked_about_alone_first() {
+    let nominated = || pod("p").set("/status/nominatedNodeName", "b");
+    let (decision, asked) =
+        decide(three_nodes(), vec![filter("one")], nominated(), |question| sieve(question, "a b c"));
+    assert_eq!(asked, ["nominated 0: b"]);
+    assert_eq!(decision.node().map(|name| &**name), Some("b"));
+    let (decision, asked) =
+        decide(three_nodes(), vec![filter("one")], nominated(), |question| match question {
+            Question::Filter { nominated: true, .. } => Answer::Filter(Err(trouble(false))),
+            _ => sieve(question, "c"),
+        });
+    assert_eq!(asked, ["nominated 0: b", "filter 0: a b c"]);
+    assert_eq!(decision.node().map(|name| &**name), Some("c"));
+}
+
+/// Nodes a and b are full of one less important pod each.
+fn full() -> Vec<Builder> {
+    let runs =
+        |name: &str, node: &str| pod(name).on(node).set("/metadata/uid", name).container(&[("cpu", "4")]);
+    let mut objects = three_nodes();
+    objects.truncate(2);
+    objects.extend([runs("one", "a"), runs("two", "b")]);
+    objects
+}
+
+fn urgent() -> Builder {
+    pod("urgent").priority(100).container(&[("cpu", "2")])
+}
+
+fn proposal(node: &str, victims: &[&str]) -> Proposal {
+    let victims = victims.iter().map(|uid| Name::from(*uid)).collect();
+    Proposal { node: node.into(), victims, budget_violations: 0 }
+}
+
+#[test]
+fn where_room_is_made() {
+    let proposes = |proposals: Vec<Proposal>| move |_: &Question| Answer::Preempt(Ok(proposals.clone()));
+    let made = |decision: &Decision| match decision.preemption.as_ref() {
+        Some(Ok(nomination)) => {
+            let victims: Vec<&str> = nomination.victims.iter().map(|pod| &*pod.name).collect();
+            format!("{} {}", nomination.node, victims.join(" "))
+        }
+        Some(Err(status)) => status.message().split("preemption: ").last().unwrap_or_default().to_owned(),
+        None => "nothing".to_owned(),
+    };
+    let none = "no candidate node for preemption";
+    let no_victims = "expected at least one victim pod on node \"a\"";
+    let one = || vec![preempter("one")];
+    let may_fail = || vec![ignorable(preempter("one"))];
+    // (extenders, proposals, where room is made)
+    let cases = [
+        (one(), vec![proposal("b", &["two"])], "b two"),
+        (one(), vec![], none),
+        (one(), vec![proposal("a", &[])], no_victims),
+        (may_fail(), vec![proposal("a", &[]), proposal("b", &["two"])], "b two"),
+        // Both extenders give the same answer: the second sees what the first left.
+        (vec![preempter("one"), preempter("two")], vec![proposal("b", &["two"])], "b two"),
+    ];
+    for (extenders, proposals, expected) in cases {
+        let (decision, asked) = decide(full(), extenders, urgent(), proposes(proposals.clone()));
+        assert_eq!(made(&decision), expected, "{proposals:?}");
+        let first = asked[0].strip_prefix("preempt 0: ").unwrap();
+        assert!(["a-one b-two", "b-two a-one"].contains(&first), "{asked:?}");
+        if let Some(second) = asked.get(1) {
+            assert_eq!(second, "preempt 1: b-two");
+        }
+    }
+}
+
+#[test]
+fn lies_about_victims_are_errors_and_failures_leave_the_pod_unschedulable() {
+    let (decision, _) = decide(full(), vec![preempter("one")], urgent(), |_| {
+        Answer::Preempt(Ok(vec![proposal("a", &["two"])]))
+    });
+    let Outcome::Error { message } = &decision.outcome else { panic!("{:?}", decision.outcome) };
+    assert!(message.starts_with("extender: one claims to preempt pod (UID: two) on node: a"), "{message}");
+
+    let (decision, _) =
+        decide(full(), vec![preempter("one")], urgent(), |_| Answer::Preempt(Err(trouble(false))));
+    assert_eq!(decision.outcome, Outcome::Unschedulable);
+    assert!(decision.message().unwrap().ends_with("preemption: extender \"one\" is broken"));
+
+    let (decision, _) =
+        decide(full(), vec![preempter("one")], urgent(), |_| Answer::Preempt(Err(trouble(true))));
+    assert!(matches!(decision.outcome, Outcome::Error { .. }));
+
+    let (decision, _) =
+        decide(full(), vec![ignorable(preempter("one"))], urgent(), |_| Answer::Preempt(Err(trouble(true))));
+    assert!(matches!(decision.preemption, Some(Ok(_))));
+}
+
+#[test]
+fn what_an_extender_refuses_for_good_is_told_to_whoever_makes_room() {
+    let (decision, _) = decide(three_nodes(), vec![filter("one")], pod("p"), |question| {
+        let Question::Filter { nodes, .. } = question else { panic!("{question:?}") };
+        let mut sieved = passes(nodes, "");
+        // It is in both: for good counts.
+        sieved.unresolvable = BTreeMap::from([("a".into(), "never".to_owned())]);
+        Answer::Filter(Ok(sieved))
+    });
+    let code = |node: &str| decision.rejected[node].status.code;
+    assert_eq!((code("a"), code("b")), (Code::UnschedulableAndUnresolvable, Code::Unschedulable));
+}
+
+#[test]
+fn a_cluster_that_changes_while_an_extender_is_asked_is_looked_at_anew() {
+    let settings = Settings { extenders: vec![filter("one")], ..Settings::default() };
+    let mut engine = engine_with(three_nodes(), settings);
+    let waiting = pod("p").container(&[("cpu", "3")]).pod();
+    let mut advice = Advice::default();
+    let Some(Step::Ask(question)) = engine.consult(&waiting, &mut advice) else { panic!("it asks") };
+    // Meanwhile a and b fill up, and d comes: it was not asked about.
+    for (name, node) in [("x", "a"), ("y", "b")] {
+        engine.assume(&pod(name).container(&[("cpu", "3")]).pod(), node.into());
+    }
+    engine.cluster_mut().put_node(node("d").allocatable("cpu", "4").allocatable("pods", "9").node());
+    let answer = sieve(&question, "a b c");
+    let roles = engine.extenders().to_vec();
+    advice.add(&roles, question, answer);
+    let Some(Step::Decided(decision)) = engine.consult(&waiting, &mut advice) else { panic!("all is known") };
+    assert_eq!(decision.node().map(|name| &**name), Some("c"));
+
+    // And then c, too: only the new node is left, and asked about.
+    engine.assume(&pod("z").container(&[("cpu", "3")]).pod(), "c".into());
+    let Some(Step::Ask(question)) = engine.consult(&waiting, &mut advice) else { panic!("it asks again") };
+    assert_eq!(line(&question), "filter 0: d");
+    let answer = sieve(&question, "d");
+    advice.add(&roles, question, answer);
+    let Some(Step::Decided(decision)) = engine.consult(&waiting, &mut advice) else { panic!("all is known") };
+    assert_eq!(decision.node().map(|name| &**name), Some("d"));
+}
+
+#[test]
+fn going_on_with_an_attempt_means_the_same_nodes_and_the_same_draw() {
+    let settings = || Settings {
+        percentage_of_nodes_to_score: 50,
+        min_feasible_nodes_to_find: 2,
+        extenders: vec![filter("one"), scorer("two", 1)],
+        ..Settings::default()
+    };
+    let nodes = || (0..8).map(|i| node(&format!("n{i}")).allocatable("cpu", "4").allocatable("pods", "99"));
+    let mut engine = engine_with(nodes(), settings());
+    let starts: Vec<usize> = (0..4)
+        .map(|_| {
+            let asked = RefCell::new(Vec::new());
+            engine.decide_asking(&pod("p").pod(), |_, question| match question {
+                Question::Filter { nodes, .. } => {
+                    asked.borrow_mut().push(nodes.clone());
+                    Answer::Filter(Ok(Sieved {
+                        passed: nodes.iter().cloned().collect(),
+                        ..Sieved::default()
+                    }))
+                }
+                Question::Prioritize { nodes, .. } => {
+                    assert_eq!(asked.borrow()[0], *nodes);
+                    Answer::Prioritize(vec![Ok(HashMap::new())])
+                }
+                other => panic!("{other:?}"),
+            });
+            engine.next_start()
+        })
+        .collect();
+    // Four of eight nodes are enough, and each attempt goes on where the one before stopped.
+    assert_eq!(starts, [4, 0, 4, 0]);
+}
+
+#[test]
+fn a_profile_without_scores_still_looks_at_all_nodes_if_an_extender_chooses() {
+    let profile = || {
+        let plugins = [("PrioritySort", 0), ("NodeResourcesFit", 0), ("DefaultBinder", 0)];
+        support::profile("default-scheduler", &plugins, &[])
+    };
+    let settings = Settings { extenders: vec![filter("one")], ..Settings::default() };
+    let cluster = supercargo_model::testing::cluster(three_nodes());
+    let mut engine = supercargo_engine::Engine::new(cluster, [profile()], settings);
+    let decision = engine.decide_asking(&pod("p").pod(), |_, question| sieve(question, "c")).unwrap();
+    assert_eq!(decision.node().map(|name| &**name), Some("c"));
+}

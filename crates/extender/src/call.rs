@@ -1,0 +1,133 @@
+//! A question on its way: whom it goes to, with which body, and how its answer is read.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use supercargo_engine::consult::{Answer, Question, Trouble};
+use supercargo_model::Pod;
+
+use crate::{
+    answer::{self, Wrong},
+    extenders::{Extender, Extenders, Load, Verb},
+    originals::Originals,
+    request::{self, Body, Missing},
+};
+
+/// How long an answer may be beyond twice what was sent: room for reasons, and for whatever else an extender says. An
+/// extender that is sent nodes in full may send them all back.
+pub const ANSWER_ALLOWANCE_BYTES: usize = 16 << 20;
+
+/// A question that is ready to be sent.
+pub struct Call {
+    pub(crate) question: Question,
+    /// One for each extender that is asked.
+    parts: Vec<Part>,
+}
+
+/// What one extender is sent; or what is missing for that.
+struct Part {
+    body: Result<Body, Trouble>,
+    load: Load,
+}
+
+impl Extenders {
+    /// Puts the bodies of a question together, from the texts as they are now. Its extenders count as busy from here on.
+    pub fn prepare(&self, pod: &Pod, question: Question, originals: &Originals) -> Call {
+        let part = |extender: usize| {
+            let extender = &self.all()[extender];
+            let unasked = |Missing(what)| Trouble {
+                message: format!(
+                    "extender {:?} cannot be asked: nothing is known of {what}",
+                    extender.name()
+                ),
+                lied: false,
+            };
+            let body = body(extender, pod, &question, originals).map_err(unasked);
+            Part { body, load: extender.add_load() }
+        };
+        let parts = match &question {
+            Question::Filter { extender, .. } | Question::Preempt { extender, .. } => vec![part(*extender)],
+            Question::Prioritize { extenders, .. } => extenders.iter().copied().map(part).collect(),
+        };
+        Call { question, parts }
+    }
+
+    /// Asks, and waits for what comes of it. Those that are asked together are asked at once; whenever one of them is done
+    /// before the last, `freed` is told.
+    pub async fn ask(&self, call: Call, freed: &(dyn Fn() + Send + Sync)) -> (Question, Answer) {
+        let Call { question, parts } = call;
+        let mut parts = parts.into_iter();
+        let mut next = || parts.next().expect("a part for each extender");
+        let answer = match &question {
+            Question::Filter { extender, nodes, .. } => {
+                let extender = &self.all()[*extender];
+                let names_only = extender.knows_nodes();
+                let read = |body: &[u8]| answer::filter(body, nodes, names_only);
+                Answer::Filter(self.part(extender, Verb::Filter, next(), read).await)
+            }
+            Question::Preempt { extender, candidates } => {
+                let extender = &self.all()[*extender];
+                let read = |body: &[u8]| answer::preempt(body, candidates);
+                Answer::Preempt(self.part(extender, Verb::Preempt, next(), read).await)
+            }
+            Question::Prioritize { extenders, nodes } => {
+                let left = AtomicUsize::new(extenders.len());
+                let left = &left;
+                let calls = extenders.iter().map(|extender| {
+                    let (extender, part) = (&self.all()[*extender], next());
+                    async move {
+                        let read = |body: &[u8]| answer::prioritize(body, nodes);
+                        let answer = self.part(extender, Verb::Prioritize, part, read).await;
+                        self.tell_left_out(extender, answer.as_ref().err());
+                        if left.fetch_sub(1, Ordering::Relaxed) > 1 {
+                            freed();
+                        }
+                        answer
+                    }
+                });
+                Answer::Prioritize(futures_util::future::join_all(calls).await)
+            }
+        };
+        (question, answer)
+    }
+
+    async fn part<T>(
+        &self,
+        extender: &Extender,
+        verb: Verb,
+        part: Part,
+        read: impl Fn(&[u8]) -> Result<T, Wrong>,
+    ) -> Result<T, Trouble> {
+        let Part { body, load: _until_the_end } = part;
+        self.one(extender, verb, body?, read).await
+    }
+
+    /// A prioritizer that failed is left out, unless it lied and counts.
+    fn tell_left_out(&self, extender: &Extender, trouble: Option<&Trouble>) {
+        if let Some(trouble) = trouble
+            && (!trouble.lied || extender.is_ignorable())
+        {
+            tracing::warn!(extender = extender.name(), why = trouble.message, "its scores are left out");
+            self.watcher().left_out(extender.name());
+        }
+    }
+}
+
+fn body(extender: &Extender, pod: &Pod, question: &Question, originals: &Originals) -> Result<Body, Missing> {
+    match (question, extender.knows_nodes()) {
+        (Question::Filter { nodes, .. } | Question::Prioritize { nodes, .. }, true) => {
+            request::with_names(pod, nodes, originals)
+        }
+        (Question::Filter { nodes, .. } | Question::Prioritize { nodes, .. }, false) => {
+            request::with_nodes(pod, nodes, originals)
+        }
+        (Question::Preempt { candidates, .. }, true) => request::with_uids(pod, candidates, originals),
+        (Question::Preempt { candidates, .. }, false) => request::with_victims(pod, candidates, originals),
+    }
+}
+
+/// How many bytes an answer to a body may have.
+pub(crate) fn max_answer_bytes(body: &[Bytes]) -> usize {
+    let sent: usize = body.iter().map(Bytes::len).sum();
+    sent.saturating_mul(2).saturating_add(ANSWER_ALLOWANCE_BYTES)
+}

@@ -1,0 +1,367 @@
+//! All extenders, in the order in which they are asked, and the calls to them.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::{BoxFuture, Either, select};
+use supercargo_config as config;
+use supercargo_engine::consult::{ExtenderRole, Trouble};
+use supercargo_model::{Name, Pod};
+use tokio::sync::Semaphore;
+
+use crate::{
+    answer::{self, Wrong},
+    breaker::{Breaker, Turn},
+    call::max_answer_bytes,
+    client::{Failed, Reply, Transport},
+    request::{self, Body},
+};
+
+/// How much is told of an answer that is none.
+const MAX_TOLD_BYTES: usize = 200;
+
+/// The time, as whoever runs extenders has it.
+pub trait Clock: Send + Sync + 'static {
+    /// Time since some moment in the past.
+    fn uptime(&self) -> Duration;
+
+    /// Ends after a span of it.
+    fn sleep(&self, span: Duration) -> BoxFuture<'static, ()>;
+}
+
+/// What an extender is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Verb {
+    Filter,
+    Prioritize,
+    Preempt,
+    Bind,
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Filter => "filter",
+            Self::Prioritize => "prioritize",
+            Self::Preempt => "preempt",
+            Self::Bind => "bind",
+        })
+    }
+}
+
+/// What came of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum How {
+    /// It answered.
+    Answered,
+    /// It answered that it failed.
+    Refused,
+    /// It could not be reached, broke off, or answered with another status than 200.
+    Failed,
+    /// It took longer than it may.
+    TimedOut,
+    /// Its answer cannot be true.
+    Lied,
+}
+
+/// Hears what is done, and counts it. Everything may be left out.
+pub trait Watcher: Send + Sync + 'static {
+    /// A call has ended.
+    fn called(&self, _extender: &str, _verb: Verb, _how: How, _took: Duration) {}
+
+    /// An extender that rests was not called.
+    fn skipped(&self, _extender: &str, _verb: Verb) {}
+
+    /// A pod goes without the points of a prioritizer that failed.
+    fn left_out(&self, _extender: &str) {}
+
+    /// An ignorable extender is left alone from now on, or is back.
+    fn rests(&self, _extender: &str, _rests: bool) {}
+}
+
+/// Counts nothing.
+pub struct NoWatcher;
+
+impl Watcher for NoWatcher {}
+
+/// One extender.
+pub struct Extender {
+    config: config::Extender,
+    role: ExtenderRole,
+    transport: Arc<dyn Transport>,
+    timeout: Duration,
+    breaker: Mutex<Breaker>,
+    /// One question at a time.
+    lane: Semaphore,
+    load: Arc<AtomicUsize>,
+}
+
+/// A question that an extender has, or is to have.
+pub(crate) struct Load(Arc<AtomicUsize>);
+
+impl Load {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Extender {
+    fn new(config: config::Extender, transport: Arc<dyn Transport>) -> Self {
+        Self {
+            role: role(&config),
+            timeout: config.http_timeout.to_std().unwrap_or_default(),
+            transport,
+            breaker: Mutex::default(),
+            lane: Semaphore::new(1),
+            load: Arc::default(),
+            config,
+        }
+    }
+
+    /// Its name: where it is.
+    pub fn name(&self) -> &str {
+        &self.config.url_prefix
+    }
+
+    /// What the cycle knows of it.
+    pub fn role(&self) -> &ExtenderRole {
+        &self.role
+    }
+
+    /// How many questions it has, or is to have.
+    pub fn load(&self) -> usize {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_load(&self) -> Load {
+        Load::new(&self.load)
+    }
+
+    pub(crate) fn knows_nodes(&self) -> bool {
+        self.config.node_cache_capable
+    }
+
+    pub(crate) fn is_ignorable(&self) -> bool {
+        self.config.ignorable
+    }
+
+    fn url(&self, verb: Verb) -> String {
+        let path = match verb {
+            Verb::Filter => &self.config.filter_verb,
+            Verb::Prioritize => &self.config.prioritize_verb,
+            Verb::Preempt => &self.config.preempt_verb,
+            Verb::Bind => &self.config.bind_verb,
+        };
+        format!("{}/{path}", self.name().trim_end_matches('/'))
+    }
+
+    fn breaker(&self) -> std::sync::MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the cycle knows of extenders, in the order in which they are asked.
+pub fn roles(extenders: &[config::Extender]) -> Vec<ExtenderRole> {
+    in_order(extenders).map(role).collect()
+}
+
+/// The ignorable ones come last, as in kube-scheduler.
+fn in_order(extenders: &[config::Extender]) -> impl Iterator<Item = &config::Extender> {
+    let counting = extenders.iter().filter(|extender| !extender.ignorable);
+    counting.chain(extenders.iter().filter(|extender| extender.ignorable))
+}
+
+fn role(config: &config::Extender) -> ExtenderRole {
+    let weight = i32::try_from(config.weight).unwrap_or(i32::MAX);
+    ExtenderRole {
+        name: config.url_prefix.as_str().into(),
+        filters: !config.filter_verb.is_empty(),
+        weight: (!config.prioritize_verb.is_empty()).then_some(weight),
+        preempts: !config.preempt_verb.is_empty(),
+        ignorable: config.ignorable,
+        managed_resources: (config.managed_resources.iter())
+            .map(|resource| Name::from(&*resource.name))
+            .collect(),
+    }
+}
+
+/// Why a binding by an extender failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BindError {
+    /// The extender says that it did not bind the pod.
+    Refused(String),
+    /// Nobody knows whether it did.
+    Unknown(String),
+}
+
+/// All extenders, in the order in which they are asked.
+pub struct Extenders {
+    all: Vec<Extender>,
+    clock: Arc<dyn Clock>,
+    watcher: Arc<dyn Watcher>,
+}
+
+impl Extenders {
+    /// Extenders as they are configured, each with the way to it.
+    ///
+    /// # Errors
+    ///
+    /// What `way` says about an extender that cannot be called.
+    pub fn new<E>(
+        extenders: &[config::Extender],
+        way: impl Fn(&config::Extender) -> Result<Arc<dyn Transport>, E>,
+        clock: Arc<dyn Clock>,
+        watcher: Arc<dyn Watcher>,
+    ) -> Result<Self, E> {
+        let all = in_order(extenders).map(|config| Ok(Extender::new(config.clone(), way(config)?)));
+        Ok(Self { all: all.collect::<Result<_, E>>()?, clock, watcher })
+    }
+
+    /// Each of them.
+    pub fn all(&self) -> &[Extender] {
+        &self.all
+    }
+
+    /// Those that have a say in where a pod goes, by their places.
+    pub fn of<'e>(&'e self, pod: &'e Pod) -> impl Iterator<Item = usize> + 'e {
+        let has_say = |role: &ExtenderRole| role.decides() && role.is_interested(pod);
+        (self.all.iter().enumerate()).filter(move |(_, e)| has_say(&e.role)).map(|(index, _)| index)
+    }
+
+    /// The one that binds a pod instead of the bind plugins.
+    pub fn binder_of(&self, pod: &Pod) -> Option<&Extender> {
+        self.all.iter().find(|e| !e.config.bind_verb.is_empty() && e.role.is_interested(pod))
+    }
+
+    pub(crate) fn watcher(&self) -> &dyn Watcher {
+        &*self.watcher
+    }
+
+    /// Lets an extender bind a pod, and says whether it is ignorable when it fails.
+    pub async fn bind(&self, extender: &Extender, pod: &Pod, node: &str) -> Result<(), (BindError, bool)> {
+        let outcome = self.call(extender, Verb::Bind, request::binding(pod, node), answer::bind).await;
+        outcome.map_err(|problem| {
+            let error = match &problem.how {
+                How::Refused => BindError::Refused(problem.message),
+                _ => BindError::Unknown(problem.message),
+            };
+            (error, extender.is_ignorable())
+        })
+    }
+
+    /// Asks one extender, when its turn has come.
+    pub(crate) async fn one<T>(
+        &self,
+        extender: &Extender,
+        verb: Verb,
+        body: Body,
+        read: impl Fn(&[u8]) -> Result<T, Wrong>,
+    ) -> Result<T, Trouble> {
+        let _turn = extender.lane.acquire().await;
+        let answer = self.call(extender, verb, body, read).await;
+        answer.map_err(|problem| Trouble { message: problem.message, lied: problem.how == How::Lied })
+    }
+
+    async fn call<T>(
+        &self,
+        extender: &Extender,
+        verb: Verb,
+        body: Body,
+        read: impl Fn(&[u8]) -> Result<T, Wrong>,
+    ) -> Result<T, CallProblem> {
+        let started = self.clock.uptime();
+        if extender.is_ignorable() && !extender.breaker().may_call(started) {
+            self.watcher.skipped(extender.name(), verb);
+            let message = format!("extender {:?} is left alone after repeated failures", extender.name());
+            return Err(CallProblem { how: How::Failed, message });
+        }
+        let max_bytes = max_answer_bytes(&body);
+        let post = extender.transport.post(&extender.url(verb), body, max_bytes);
+        let reply = match select(post, self.clock.sleep(extender.timeout)).await {
+            Either::Left((reply, _)) => Some(reply),
+            Either::Right(_) => None,
+        };
+        let outcome = judge(extender, verb, max_bytes, reply, read);
+        let how = outcome.as_ref().map_or_else(|problem| problem.how, |_| How::Answered);
+        self.watcher.called(extender.name(), verb, how, self.clock.uptime().saturating_sub(started));
+        self.learn(extender, how);
+        if let Err(problem) = &outcome {
+            tracing::warn!(extender = extender.name(), %verb, why = problem.message, "an extender failed");
+        }
+        outcome
+    }
+
+    /// Remembers how an ignorable extender fares. One that says that it failed is alive.
+    fn learn(&self, extender: &Extender, how: How) {
+        if !extender.is_ignorable() {
+            return;
+        }
+        let turn = match how {
+            How::Answered | How::Refused => extender.breaker().succeeded(),
+            How::Failed | How::TimedOut | How::Lied => extender.breaker().failed(self.clock.uptime()),
+        };
+        match turn {
+            Turn::Same => return,
+            Turn::Rests => {
+                tracing::warn!(extender = extender.name(), "failed repeatedly: it is left alone for a while")
+            }
+            Turn::IsBack => tracing::info!(extender = extender.name(), "the extender is back"),
+        }
+        self.watcher.rests(extender.name(), turn == Turn::Rests);
+    }
+}
+
+/// Why a call came to nothing.
+struct CallProblem {
+    how: How,
+    message: String,
+}
+
+/// Makes an answer of what came back, or says what is wrong with it.
+fn judge<T>(
+    extender: &Extender,
+    verb: Verb,
+    max_bytes: usize,
+    reply: Option<Result<Reply, Failed>>,
+    read: impl Fn(&[u8]) -> Result<T, Wrong>,
+) -> Result<T, CallProblem> {
+    let url = extender.url(verb);
+    let failed = |how, what: String| {
+        Err(CallProblem { how, message: format!("extender {:?}, {verb}: {what}", extender.name()) })
+    };
+    match reply {
+        None => {
+            let seconds = extender.timeout.as_secs_f32();
+            failed(How::TimedOut, format!("{url} has not answered for {seconds} s"))
+        }
+        Some(Err(Failed::Broken(why))) => failed(How::Failed, format!("{url}: {why}")),
+        Some(Err(Failed::TooLong)) => {
+            failed(How::Lied, format!("the answer is longer than {max_bytes} bytes"))
+        }
+        Some(Ok(Reply { status: 200, body })) => match read(&body) {
+            Ok(answer) => Ok(answer),
+            // In its own words, as kube-scheduler tells them.
+            Err(Wrong::Refused(why)) => Err(CallProblem { how: How::Refused, message: why }),
+            Err(Wrong::Untrue(why)) => failed(How::Lied, why),
+        },
+        Some(Ok(Reply { status, body })) => {
+            let said = String::from_utf8_lossy(&body[..body.len().min(MAX_TOLD_BYTES)]).trim().to_owned();
+            let said = if said.is_empty() { said } else { format!(": {said}") };
+            failed(How::Failed, format!("failed {verb} with extender at URL {url}, code {status}{said}"))
+        }
+    }
+}

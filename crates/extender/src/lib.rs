@@ -1,0 +1,27 @@
+//! Extenders: web services that take part in scheduling, by kube-scheduler's protocol (`k8s.io/kube-scheduler/extender/v1`).
+//!
+//! [`Extenders`] carries the cycle's questions to them and brings their answers back. It knows no clock but the one that
+//! it is handed, and no network but its [`Transport`], so that all of it runs on virtual time in tests.
+//!
+//! Invariants:
+//!
+//! - An extender has one question at a time; whoever comes while it is busy waits, and holds up nobody else.
+//! - What cannot be true (nodes that were not asked about, points beyond 10, no JSON, too many bytes) never reaches a
+//!   decision: it becomes a [`Trouble`](supercargo_engine::consult::Trouble) that names the extender.
+//! - The JSON of an object is prepared once for each of its versions, and only referred to from then on.
+
+mod answer;
+mod breaker;
+mod call;
+mod client;
+mod extenders;
+mod originals;
+mod request;
+mod tls;
+
+pub use breaker::{FAILURES_IN_A_ROW, REST};
+pub use call::{ANSWER_ALLOWANCE_BYTES, Call};
+pub use client::{Failed, Http, Reply, Transport};
+pub use extenders::{BindError, Clock, Extender, Extenders, How, NoWatcher, Verb, Watcher, roles};
+pub use originals::{Originals, Wanted, prepared};
+pub use tls::Unusable;

@@ -1,0 +1,185 @@
+//! Pods that extenders have a say about: they are asked beside everything else, and their answers come back as reports.
+//!
+//! An extender has one question at a time. A pod whose extenders are busy waits here, the most important first; all other
+//! pods pass it by.
+
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use supercargo_engine::{
+    Failure, Popped,
+    consult::{Advice, Answer, Question, Step},
+};
+use supercargo_extender::Extenders;
+use supercargo_framework::preemption::Claim;
+use supercargo_model::Name;
+
+use super::{HashMap, Report, Scheduler, attempt::log_scores};
+use crate::status::Reason;
+
+/// How many questions may wait for an extender that a pod will only need later.
+const MAX_LOAD_LATER: usize = 4;
+/// How often a pod may change while it is being consulted about, before it is tried again later.
+const MAX_FRESH_STARTS: u32 = 8;
+
+/// The pods that extenders are asked about, or will be.
+#[derive(Default)]
+pub(super) struct Consultations {
+    /// By the pod's uid.
+    under_way: HashMap<Name, Consultation>,
+    /// The most important first, then by arrival.
+    waiting: BTreeMap<(Reverse<i32>, u64), Popped>,
+    count: u64,
+}
+
+/// An attempt that waits for an answer.
+struct Consultation {
+    number: u64,
+    popped: Popped,
+    /// The pod as the extenders were shown it.
+    text: Option<Bytes>,
+    advice: Advice,
+    started: Duration,
+    fresh_starts: u32,
+}
+
+/// What came of a question.
+pub(super) struct Consulted {
+    uid: Name,
+    number: u64,
+    question: Question,
+    answer: Answer,
+}
+
+impl Consultations {
+    /// How many pods wait for busy extenders.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+impl Scheduler {
+    /// Consults the extenders about a pod, as soon as they are free.
+    pub(super) fn consult_when_possible(&mut self, popped: Popped) {
+        self.consultations.count += 1;
+        if are_free(&self.extenders, &popped) {
+            return self.begin(popped);
+        }
+        self.queue.set_aside(&popped.pod.uid);
+        let turn = (Reverse(popped.pod.spec.priority), self.consultations.count);
+        self.consultations.waiting.insert(turn, popped);
+    }
+
+    /// Something has become free: whoever can go on does.
+    pub(super) fn consult_those_who_wait(&mut self) {
+        let extenders = self.extenders.clone();
+        let is_any_free = || extenders.all().iter().any(|extender| extender.load() == 0);
+        let mut after = None;
+        while is_any_free() {
+            let mut rest = match after {
+                Some(turn) => self
+                    .consultations
+                    .waiting
+                    .range((std::ops::Bound::Excluded(turn), std::ops::Bound::Unbounded)),
+                None => self.consultations.waiting.range(..),
+            };
+            let Some((turn, _)) = rest.find(|(_, popped)| are_free(&extenders, popped)) else {
+                return;
+            };
+            let turn = *turn;
+            let popped = self.consultations.waiting.remove(&turn);
+            if let Some(popped) = popped.filter(|popped| self.queue.take_up(&popped.pod.uid).is_some()) {
+                self.begin(popped);
+            }
+            after = Some(turn);
+        }
+    }
+
+    /// Begins an attempt, with the pod as it is now.
+    fn begin(&mut self, popped: Popped) {
+        let started = self.world.uptime();
+        let number = self.consultations.count;
+        self.consultations.count += 1;
+        let advice = Advice::default();
+        self.go_on_if_there(
+            Consultation { number, popped, text: None, advice, started, fresh_starts: 0 },
+            true,
+        );
+    }
+
+    /// Goes on with an attempt if its pod is still to be scheduled; from its beginning if the pod has changed.
+    fn go_on_if_there(&mut self, consultation: Consultation, afresh: bool) {
+        let uid = &consultation.popped.pod.uid;
+        let pod = match self.queue.find(uid) {
+            Some(pending) if !pending.pod.terminating => pending.pod.clone(),
+            // It is gone, somebody else has bound it, or it is about to go.
+            _ => return self.queue.done(uid),
+        };
+        let text = self.originals.pod(uid).cloned();
+        let same = pod == consultation.popped.pod && text == consultation.text;
+        if same && !afresh {
+            return self.go_on(consultation);
+        }
+        let fresh_starts = consultation.fresh_starts + 1;
+        if fresh_starts > MAX_FRESH_STARTS {
+            let message = "the pod changes faster than the extenders answer";
+            let (failure, reason) = (Failure::Error, Reason::SchedulerError);
+            return self.failed(&pod, failure, reason, Claim::AsWritten, message, consultation.started);
+        }
+        let popped = Popped { pod, ..consultation.popped };
+        self.go_on(Consultation { popped, text, advice: Advice::default(), fresh_starts, ..consultation });
+    }
+
+    /// Decides, or asks what has to be known first.
+    fn go_on(&mut self, mut consultation: Consultation) {
+        let now = self.world.uptime();
+        let pod = consultation.popped.pod.clone();
+        self.tell_time();
+        match self.engine.consult(&pod, &mut consultation.advice) {
+            None => self.queue.done(&pod.uid),
+            Some(Step::Decided(decision)) => {
+                log_scores(&decision);
+                let took = self.world.uptime() - now;
+                self.carry_on(consultation.popped, &decision, consultation.started, took);
+            }
+            Some(Step::Ask(question)) => self.ask(consultation, question),
+        }
+    }
+
+    fn ask(&mut self, consultation: Consultation, question: Question) {
+        let pod = &consultation.popped.pod;
+        tracing::debug!(pod = %pod.key(), "extenders are asked");
+        let call = self.extenders.prepare(pod, question, &self.originals);
+        let (uid, number) = (pod.uid.clone(), consultation.number);
+        let (extenders, report_to) = (self.extenders.clone(), self.report_to.clone());
+        self.consultations.under_way.insert(uid.clone(), consultation);
+        self.world.spawn(Box::pin(async move {
+            let freed = || drop(report_to.send(Report::Freed));
+            let (question, answer) = extenders.ask(call, &freed).await;
+            // Nobody listens any more when the scheduler has stopped.
+            let _ = report_to.send(Report::Consulted(Consulted { uid, number, question, answer }));
+        }));
+    }
+
+    pub(super) fn consultation_ended(&mut self, consulted: Consulted) {
+        let Consulted { uid, number, question, answer } = consulted;
+        let is_this = |consultation: &Consultation| consultation.number == number;
+        if !self.consultations.under_way.get(&uid).is_some_and(is_this) {
+            return;
+        }
+        if let Some(mut consultation) = self.consultations.under_way.remove(&uid) {
+            consultation.advice.add(self.engine.extenders(), question, answer);
+            self.go_on_if_there(consultation, false);
+        }
+        self.consult_those_who_wait();
+    }
+}
+
+/// Whether the extender that a pod is asked about first is free, and the others have not too much to do.
+fn are_free(extenders: &Arc<Extenders>, popped: &Popped) -> bool {
+    let load = |index: usize| extenders.all()[index].load();
+    let filters = |index: &usize| extenders.all()[*index].role().filters;
+    let first = extenders.of(&popped.pod).find(filters).or_else(|| extenders.of(&popped.pod).next());
+    first.is_none_or(|first| load(first) == 0)
+        && extenders.of(&popped.pod).all(|index| load(index) < MAX_LOAD_LATER)
+}

@@ -1,0 +1,74 @@
+//! What is measured about extenders, all named `supercargo_extender_…`.
+
+use std::time::Duration;
+
+use prometheus::{HistogramVec, IntCounterVec, IntGaugeVec, Registry};
+
+use super::{
+    define::{Define, exponential},
+    labels::{ExtenderResult, ExtenderVerb},
+};
+
+/// What is measured about extenders. Each goes by its `urlPrefix`.
+pub struct Extenders {
+    calls: IntCounterVec,
+    duration: HistogramVec,
+    skipped: IntCounterVec,
+    left_out: IntCounterVec,
+    resting: IntGaugeVec,
+}
+
+impl Extenders {
+    pub(super) fn new(registry: &Registry) -> Self {
+        let define = Define(registry);
+        Self {
+            calls: define.counters(
+                "supercargo_extender_calls_total",
+                "Calls to extenders by what came of them.",
+                &["extender", "verb", "result"],
+            ),
+            duration: define.histograms(
+                "supercargo_extender_call_duration_seconds",
+                "How long a call to an extender took.",
+                exponential(0.001, 2.0, 15),
+                &["extender", "verb"],
+            ),
+            skipped: define.counters(
+                "supercargo_extender_skipped_total",
+                "Calls that were not made because an ignorable extender had failed repeatedly.",
+                &["extender", "verb"],
+            ),
+            left_out: define.counters(
+                "supercargo_extender_scores_left_out_total",
+                "Pods that were scored without an extender, because it failed.",
+                &["extender"],
+            ),
+            resting: define.gauges(
+                "supercargo_extender_resting",
+                "1 while an ignorable extender is left alone after repeated failures.",
+                &["extender"],
+            ),
+        }
+    }
+
+    /// A call has ended.
+    pub fn called(&self, extender: &str, verb: ExtenderVerb, result: ExtenderResult, took: Duration) {
+        self.calls.with_label_values(&[extender, verb.as_str(), result.as_str()]).inc();
+        self.duration.with_label_values(&[extender, verb.as_str()]).observe(took.as_secs_f64());
+    }
+
+    /// A call was not made.
+    pub fn skipped(&self, extender: &str, verb: ExtenderVerb) {
+        self.skipped.with_label_values(&[extender, verb.as_str()]).inc();
+    }
+
+    /// A pod was scored without an extender.
+    pub fn left_out(&self, extender: &str) {
+        self.left_out.with_label_values(&[extender]).inc();
+    }
+
+    /// Whether an extender is left alone.
+    pub fn resting(&self, extender: &str, resting: bool) {
+        self.resting.with_label_values(&[extender]).set(i64::from(resting));
+    }
+}
