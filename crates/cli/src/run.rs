@@ -1,6 +1,7 @@
 //! `supercargo run`: the scheduler on a cluster.
 
 mod flags;
+mod guests;
 mod logging;
 mod measure;
 mod review;
@@ -27,6 +28,7 @@ use supercargo_manifest::{Problem, Problems};
 use supercargo_model::{Cluster, Name};
 use supercargo_plugins::volume_binding;
 use supercargo_sim::setup::{self, Overrides};
+use supercargo_wasm::Host;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use flags::{Options, explain_unknown};
@@ -41,7 +43,12 @@ use measure::{Counted, Measured};
 use serving::Serving;
 
 /// Runs the scheduler until it is told to stop.
-pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
+pub(crate) fn run(
+    options: &Options,
+    console: &mut Console,
+    registry: &Registry,
+    guests: &Host,
+) -> Result<Ending, Failure> {
     let mut configuration = read_configuration(options.config.as_ref(), console, registry)?;
     options.apply(&mut configuration);
     if let Some(path) = &options.write_config_to {
@@ -55,7 +62,7 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     }
     logging::start(options)?;
     let runtime = runtime()?;
-    let ending = runtime.block_on(schedule(options, &configuration, registry));
+    let ending = runtime.block_on(schedule(options, &configuration, registry, guests));
     // Whatever still runs (a request that nobody waits for) must not hold the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     ending.map_err(Failure::from)
@@ -84,6 +91,7 @@ async fn schedule(
     options: &Options,
     configuration: &Configuration,
     registry: &Registry,
+    guests: &Host,
 ) -> Result<Ending, Problems> {
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
@@ -94,6 +102,7 @@ async fn schedule(
     let world: SharedWorld = Arc::new(Counted::new(real, &measured));
     let lease = campaign(&world, configuration);
     let scheduler = assemble(&world, configuration, registry, lease.clone(), measured.clone())?;
+    let _watched = guests::follow(guests, measured.metrics())?;
     let serving =
         Serving::start(options, configuration, registry, &world, &lease, &scheduler, measured, &stop);
     let server = serving.await.map_err(|error| Problem::error(error.to_string()))?;

@@ -37,6 +37,7 @@ mod effective;
 mod extender;
 mod header;
 mod legacy;
+mod known;
 mod load;
 mod merge;
 mod migrate;

@@ -278,6 +278,12 @@ impl Shape {
         filters.chain(self.columns.iter().map(|column| column.part.asked()))
     }
 
+    /// Tells the parts which pod is asked for: what is asked anew may read more of it than its shape.
+    pub(crate) fn meet(&mut self, pod: &Arc<Pod>) {
+        self.filters.iter_mut().for_each(|filter| filter.meet(pod));
+        self.columns.iter_mut().for_each(|column| column.part.meet(pod));
+    }
+
     fn asks_anew(&self) -> bool {
         self.asked().any(|asked| asked != Asked::WhenChanged)
     }

@@ -74,6 +74,7 @@ impl Shapes {
             }
             Last::Scratch => self.scratch.as_mut()?,
         };
+        shape.meet(pod);
         if shape.catch_up(cluster, scope).is_none() {
             shape.reuse(profile, index, cluster, pod)?;
             shape.catch_up(cluster, scope);

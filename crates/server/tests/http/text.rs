@@ -6,7 +6,7 @@ use supercargo_server::{
     Clock,
     metrics::{
         Action, Attempt, BuildInfo, CONTENT_TYPE, Cached, Call, Event, ExtensionPoint, Hint, Method, Metrics,
-        Operation, Path, Queue, Resource, Status, Success, Task, VolumeStage, Watched,
+        Operation, Path, Queue, Reload, Resource, Status, Success, Task, VolumeStage, Watched,
     },
 };
 
@@ -67,6 +67,8 @@ fn measure_everything(metrics: &Metrics) {
     Watched::ALL.iter().for_each(|&resource| metrics.own.watch_restarted(resource));
     metrics.own.events_dropped(1);
     metrics.own.dynamic_scoring_is_broken();
+    metrics.own.guest_failed("ZonePacker");
+    Reload::ALL.iter().for_each(|&result| metrics.own.guest_reloaded("ZonePacker", result));
 }
 
 fn metrics() -> Metrics {
