@@ -52,7 +52,8 @@ pub(crate) fn check(
 /// What a plugin says about its arguments. A plugin may stop at the first that it cannot read; so it is asked
 /// again without those it complained about.
 fn ask(arguments: &Arguments, registry: &Registry) -> Problems {
-    let build = |arguments: &Arguments| registry.get(&arguments.plugin).map(|plugin| plugin.build(&arguments.args()));
+    let build =
+        |arguments: &Arguments| registry.get(&arguments.plugin).map(|plugin| plugin.build(&arguments.args()));
     let Some(Err(mut problems)) = build(arguments) else {
         return Problems::default();
     };

@@ -58,7 +58,8 @@ pub trait FilterPart: Send + Sync {
         Asked::WhenChanged
     }
 
-    /// The pod that is asked for next: of the same shape as the one that the part was made for, but of another name.
+    /// The pod that it is asked about next: of the same shape as the one that the part was made for, but of another name.
+    /// Only told if something is asked anew for every pod.
     fn meet(&mut self, _pod: &Arc<Pod>) {}
 }
 
@@ -139,7 +140,8 @@ pub trait ScorePart: Send + Sync {
         Asked::WhenChanged
     }
 
-    /// The pod that is asked for next: of the same shape as the one that the part was made for, but of another name.
+    /// The pod that it is asked about next: of the same shape as the one that the part was made for, but of another name.
+    /// Only told if something is asked anew for every pod.
     fn meet(&mut self, _pod: &Arc<Pod>) {}
 
     /// How its scores become scores of 0 to 100.

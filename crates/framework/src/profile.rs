@@ -11,8 +11,9 @@ use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 use crate::{
     fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
     points::{
-        Bind, CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Permit, PostBind, PostFilter, PreBind,
-        PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, Reserve, Score, ScoreInput,
+        Bind, CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Permit, PostBind, PostFilter,
+        PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, Reserve, Score,
+        ScoreInput,
     },
     preemption::{FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, Rejection},
     queueing::QueueRules,

@@ -227,7 +227,13 @@ pub fn define<T: Send + Sync + 'static>(
     name: impl Into<Name>,
     new: impl Fn(&Args<'_>) -> Result<T, Problems> + Send + Sync + 'static,
 ) -> Definition<T> {
-    Definition { name: name.into(), points: Vec::new(), default_args: None, new: Box::new(new), attach: Vec::new() }
+    Definition {
+        name: name.into(),
+        points: Vec::new(),
+        default_args: None,
+        new: Box::new(new),
+        attach: Vec::new(),
+    }
 }
 
 type New<T> = dyn Fn(&Args<'_>) -> Result<T, Problems> + Send + Sync;

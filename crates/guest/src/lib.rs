@@ -63,6 +63,11 @@ pub mod exported {
     };
 }
 
+/// The guest in Rust that the page on the ABI shows is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../wasm/ABI.md")]
+struct AbiPage;
+
 /// The version of the ABI that this crate speaks.
 pub const ABI_VERSION: u32 = 1;
 

@@ -189,8 +189,7 @@ impl<P: Plugin> Scene<P> {
         let asked: Vec<u32> = (0..self.nodes.len() as u32).collect();
         let texts = TEXTS.with_borrow(Clone::clone);
         let texts = Texts::List(&texts);
-        let nodes =
-            Nodes { rows: self.nodes.len(), asked: &asked, columns: Given::Given(&columns), texts };
+        let nodes = Nodes { rows: self.nodes.len(), asked: &asked, columns: Given::Given(&columns), texts };
         show(&self.plugin, &Pod { facts: PodFacts::Given(&facts), texts }, &nodes)
     }
 

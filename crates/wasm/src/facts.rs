@@ -263,9 +263,7 @@ fn amounts(resources: &Resources) -> Value {
 }
 
 fn taints(node: &Node) -> Value {
-    let taint = |taint: &supercargo_model::taint::Taint| {
-        json!({"key": &*taint.key, "value": &*taint.value, "effect": format!("{:?}", taint.effect)})
-    };
+    let taint = |taint: &supercargo_model::taint::Taint| json!({"key": &*taint.key, "value": &*taint.value, "effect": format!("{:?}", taint.effect)});
     node.taints.iter().map(taint).collect()
 }
 
@@ -282,9 +280,7 @@ fn tolerations(pod: &Pod) -> Value {
 }
 
 fn node_json(node: &Node) -> Value {
-    let image = |image: &supercargo_model::node::Image| {
-        json!({"names": names(&image.names), "sizeBytes": image.size_bytes})
-    };
+    let image = |image: &supercargo_model::node::Image| json!({"names": names(&image.names), "sizeBytes": image.size_bytes});
     json!({
         "name": &*node.name,
         "labels": map(&node.labels),
@@ -300,12 +296,8 @@ fn node_json(node: &Node) -> Value {
 
 fn pod_json(pod: &Pod) -> Value {
     let spec = &*pod.spec;
-    let port = |port: &supercargo_model::ports::HostPort| {
-        json!({"address": &*port.address, "protocol": format!("{:?}", port.protocol), "port": port.port})
-    };
-    let owner = |owner: &supercargo_model::meta::Owner| {
-        json!({"apiVersion": &*owner.api_version, "kind": &*owner.kind, "name": &*owner.name})
-    };
+    let port = |port: &supercargo_model::ports::HostPort| json!({"address": &*port.address, "protocol": format!("{:?}", port.protocol), "port": port.port});
+    let owner = |owner: &supercargo_model::meta::Owner| json!({"apiVersion": &*owner.api_version, "kind": &*owner.kind, "name": &*owner.name});
     json!({
         "namespace": &*pod.namespace,
         "name": &*pod.name,

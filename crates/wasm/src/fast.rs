@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use supercargo_framework::{
-    fast::{Asked, CLOSED, Compiled, FastFilter, FastScore, FilterPart, OPEN, ScorePart},
+use supercargo_framework::fast::{
+    Asked, CLOSED, Compiled, FastFilter, FastScore, FilterPart, OPEN, ScorePart,
 };
 use supercargo_model::{Cluster, NodeId, Pod};
 

@@ -10,17 +10,16 @@ use std::{
 
 use supercargo_framework::{
     Code, Prepared, ScoreInput, Status, Verdict,
-    points::{
-        CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, PreScore, PreScoreOutcome, Score,
-    },
+    points::{CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, PreScore, PreScoreOutcome, Score},
 };
 use supercargo_model::{
-    Cluster, Name, NodeInfo, Pod, PodSpec,
+    Cluster, Name, NodeId, NodeInfo, Pod, PodSpec,
     changes::{History, Moment},
 };
 use wasmtime::InstancePre;
 
 use crate::{
+    facts::NO_TEXT,
     host::{Event, Host},
     instance::{End, Fault, Instance},
     module::{Step, Steps},
@@ -187,24 +186,23 @@ impl Guest {
         code: u32,
         reason: u32,
     ) -> Result<Status, Fault> {
-        let node = || cluster.node_at(supercargo_model::NodeId::from_index(row as usize)).name();
+        let node = || cluster.node_at(NodeId::from_index(row as usize)).name();
         let code = match code {
             1 => Code::Unschedulable,
             2 => Code::UnschedulableAndUnresolvable,
             other => {
-                return Err(Fault(format!(
-                    "the verdict {} of node {} means nothing: 0 is fit, 1 is unschedulable, 2 is unresolvable",
-                    other as i32,
-                    node()
-                )));
+                let meanings = "0 is fit, 1 is unschedulable, 2 is unresolvable";
+                let (code, node) = (other as i32, node());
+                return Err(Fault(format!("the verdict {code} of node {node} means nothing: {meanings}")));
             }
         };
-        let reason = match reason {
-            0 => format!("node(s) were refused by {}", self.name),
-            id => match instance.text(id) {
-                Some(text) => text.to_string(),
-                None => return Err(Fault(format!("the reason {id} for node {} is not the id of a text", node()))),
-            },
+        let reason = match (reason, instance.text(reason)) {
+            (NO_TEXT, _) => format!("node(s) were refused by {}", self.name),
+            (_, Some(text)) => text.to_string(),
+            (id, None) => {
+                let node = node();
+                return Err(Fault(format!("the reason {id} for node {node} is not the id of a text")));
+            }
         };
         Ok(Status::new(code, [reason.into()]))
     }
@@ -308,7 +306,7 @@ fn check_scores(instance: &Instance, cluster: &Cluster, rows: &[u32], steps: Ste
     let Some(row) = rows.iter().find(|row| !in_range(scores[**row as usize])) else {
         return Ok(());
     };
-    let node = cluster.node_at(supercargo_model::NodeId::from_index(*row as usize)).name();
+    let node = cluster.node_at(NodeId::from_index(*row as usize)).name();
     let after = if steps.normalize { " after normalizing" } else { "" };
     let score = scores[*row as usize];
     Err(Fault(format!("the score {score} of node {node} is outside {MIN_SCORE}..={MAX_SCORE}{after}")))

@@ -189,7 +189,9 @@ impl Loader for Host {
     }
 
     fn hint(&self, name: &str) -> String {
-        format!("to load it from a WebAssembly file, give its path in pluginConfig: {{name: {name}, args: {{path: …}}}}")
+        format!(
+            "to load it from a WebAssembly file, give its path in pluginConfig: {{name: {name}, args: {{path: …}}}}"
+        )
     }
 }
 
@@ -203,7 +205,9 @@ impl Host {
             if now.serve_the_same_points(steps) {
                 Ok(guest)
             } else {
-                Err(args.problem(guest.settings.field, "the file has changed while it was read; try again").into())
+                Err(args
+                    .problem(guest.settings.field, "the file has changed while it was read; try again")
+                    .into())
             }
         });
         let host = self.clone();

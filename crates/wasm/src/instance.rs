@@ -21,8 +21,10 @@ const FRAME_BYTES: u32 = 40;
 const ALIGNMENT: u32 = 8;
 /// A row of the table of texts: address and length.
 const TEXT_ENTRY_BYTES: usize = 8;
-/// An instance that keeps more texts than this is replaced by a fresh one that knows only those that are in use.
-const MAX_TEXTS: usize = 200_000;
+/// An instance that keeps more texts than this besides several for each row is replaced by a fresh one, which knows only
+/// those that are in use.
+const SPARE_TEXTS: usize = 10_000;
+const TEXTS_FOR_EACH: usize = 4;
 
 /// What a guest answers to a step.
 const DONE: u32 = 0;
@@ -95,7 +97,8 @@ impl Instance {
         let instance = started.map_err(|error| fault(&error, &store, limits, "at its start"))?;
         // That these are there was checked when the module was compiled.
         let missing = |error: Error| Fault(format!("{error:#}"));
-        let memory = instance.get_memory(&mut store, "memory").ok_or_else(|| Fault("it exports no memory".into()))?;
+        let memory =
+            instance.get_memory(&mut store, "memory").ok_or_else(|| Fault("it exports no memory".into()))?;
         let alloc = instance.get_typed_func::<u32, u32>(&mut store, ALLOC).map_err(missing)?;
         let abi = instance.get_typed_func::<(), u32>(&mut store, ABI).map_err(missing)?;
         if let Ok(initialize) = instance.get_typed_func::<(), ()>(&mut store, INITIALIZE) {
@@ -156,7 +159,9 @@ impl Instance {
 
     /// Whether a fresh instance would do better: this one keeps too many texts of the past.
     pub(crate) fn is_worn(&self) -> bool {
-        self.store.data().texts.all().len() > MAX_TEXTS
+        let State { node_facts, texts, .. } = self.store.data();
+        let columns = node_facts.iter().filter(|(_, form)| *form == Form::Text).count();
+        texts.all().len() > SPARE_TEXTS + TEXTS_FOR_EACH * columns * self.rows.len()
     }
 
     /// A text by its id, such as a reason that the guest gave.
@@ -413,7 +418,8 @@ impl Instance {
         let at = call(&mut self.store, &self.alloc, bytes, &self.limits, ALLOC)?;
         let size = self.memory.data_size(&self.store) as u64;
         if at == 0 {
-            let why = if self.store.data().wanted_memory { limit_of_memory(&self.limits) } else { String::new() };
+            let why =
+                if self.store.data().wanted_memory { limit_of_memory(&self.limits) } else { String::new() };
             return Err(Fault(format!("{ALLOC} has no room for {bytes} bytes{why}")));
         }
         if u64::from(at) + u64::from(bytes) > size {
@@ -462,7 +468,8 @@ fn arm(store: &mut Store<State>, limits: &Limits) {
     let _ = store.set_fuel(limits.fuel);
     let ticks = limits.timeout.as_nanos().div_ceil(TICK.as_nanos());
     // One more, because the first tick may come at once.
-    store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2).saturating_add(1).min(u64::MAX / 2));
+    store
+        .set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2).saturating_add(1).min(u64::MAX / 2));
     let state = store.data_mut();
     state.said = None;
     state.wanted_memory = false;

@@ -21,6 +21,8 @@ mod module;
 mod reload;
 mod settings;
 mod state;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod ticker;
 
 pub use host::{Event, Host};

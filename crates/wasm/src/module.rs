@@ -110,13 +110,16 @@ fn looks_like_a_module(bytes: &[u8]) -> Result<(), Unfit> {
         let unfit = Unfit::new("this is not a WebAssembly module");
         let text = bytes.trim_ascii_start();
         return Err(if text.starts_with(b"(module") || text.starts_with(b";;") {
-            unfit.hint("this is WebAssembly as text: make a module of it with `wasm-tools parse` or `wat2wasm`")
+            unfit.hint(
+                "this is WebAssembly as text: make a module of it with `wasm-tools parse` or `wat2wasm`",
+            )
         } else {
             unfit.hint("it must begin with the bytes 00 61 73 6d; was it downloaded as a whole?")
         });
     }
     if bytes.get(MAGIC.len()..MAGIC.len() + CORE_VERSION.len()) != Some(CORE_VERSION) {
-        let unfit = Unfit::new("this is a WebAssembly component (or of an unknown version), and not a core module");
+        let unfit =
+            Unfit::new("this is a WebAssembly component (or of an unknown version), and not a core module");
         return Err(unfit.hint("build the guest for the target wasm32-unknown-unknown"));
     }
     Ok(())
@@ -129,9 +132,11 @@ fn check_imports(module: &Module, engine: &Engine, linker: &Linker<State>, unfit
         let Ok(offered) = linker.get(&mut store, import.module(), import.name()) else {
             let wrong = Unfit::new(format!("it imports {name}, which is not offered"));
             let hint = if import.module().starts_with("wasi") {
-                "nothing of the machine is offered to guests (no WASI): build for wasm32-unknown-unknown".to_owned()
+                "nothing of the machine is offered to guests (no WASI): build for wasm32-unknown-unknown"
+                    .to_owned()
             } else {
-                let names: Vec<String> = FUNCTIONS.iter().map(|(name, _)| format!("{IMPORTS}.{name}")).collect();
+                let names: Vec<String> =
+                    FUNCTIONS.iter().map(|(name, _)| format!("{IMPORTS}.{name}")).collect();
                 format!("a guest can import {}", names.join(", "))
             };
             unfit.push(wrong.hint(hint));
@@ -171,7 +176,9 @@ fn check_exports(module: &Module, limits: &Limits, unfit: &mut Vec<Unfit>) -> St
             if bytes > limits.memory_bytes {
                 let limit = Bytes(limits.memory_bytes);
                 let what = format!("it wants {} of memory to begin with, and may have {limit}", Bytes(bytes));
-                unfit.push(Unfit::new(what).hint("raise `memory` in its arguments, or make its stack smaller"));
+                unfit.push(
+                    Unfit::new(what).hint("raise `memory` in its arguments, or make its stack smaller"),
+                );
             }
         }
         _ => unfit.push(Unfit::new("it exports no memory").hint("export its memory as \"memory\"")),
@@ -186,12 +193,14 @@ fn check_exports(module: &Module, limits: &Limits, unfit: &mut Vec<Unfit>) -> St
         unfit.push(Unfit::new(format!("it exports no function {ALLOC}")).hint(hint));
     }
     exports(module, INIT, 2, 1, unfit);
-    let [filter, pre_score, score, normalize] = Step::ALL.map(|step| exports(module, step.export(), 1, 1, unfit));
+    let [filter, pre_score, score, normalize] =
+        Step::ALL.map(|step| exports(module, step.export(), 1, 1, unfit));
     let steps = Steps { filter, pre_score, score, normalize };
     let there = |step: Step| module.get_export(step.export()).is_some();
     if !Step::ALL.into_iter().any(there) {
         let names = Step::ALL.map(Step::export).join(", ");
-        unfit.push(Unfit::new("it exports no step of a cycle").hint(format!("export one or more of {names}")));
+        unfit
+            .push(Unfit::new("it exports no step of a cycle").hint(format!("export one or more of {names}")));
     } else if (there(Step::Normalize) || there(Step::PreScore)) && !there(Step::Score) {
         let step = if there(Step::Normalize) { Step::Normalize } else { Step::PreScore };
         let what = format!("it exports {} without {}", step.export(), Step::Score.export());

@@ -135,7 +135,10 @@ fn path_of(url: &str) -> Result<PathBuf, (String, &'static str)> {
     };
     if !scheme.eq_ignore_ascii_case("file") {
         let what = format!("guests are read from files only, and not by {scheme}");
-        return Err((what, "put the file where the scheduler can read it, and write file:///path/to/guest.wasm"));
+        return Err((
+            what,
+            "put the file where the scheduler can read it, and write file:///path/to/guest.wasm",
+        ));
     }
     let path = match rest.strip_prefix("//") {
         Some(rest) => rest.strip_prefix("localhost").unwrap_or(rest),

@@ -114,17 +114,23 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         "node_column",
         |mut caller: Caller<'_, State>, at: u32, len: u32, form: u32| {
             let fact = text(&mut caller, at, len)?;
-            let fact = (NodeFact::parse(&fact).map_err(Error::msg)?, Form::from_code(form).map_err(Error::msg)?);
+            let fact =
+                (NodeFact::parse(&fact).map_err(Error::msg)?, Form::from_code(form).map_err(Error::msg)?);
             let state = caller.data_mut();
             subscribe(&mut state.node_facts, fact, state.asks)
         },
     )?;
-    linker.func_wrap(IMPORTS, "pod_fact", |mut caller: Caller<'_, State>, at: u32, len: u32, form: u32| {
-        let fact = text(&mut caller, at, len)?;
-        let fact = (PodFact::parse(&fact).map_err(Error::msg)?, Form::from_code(form).map_err(Error::msg)?);
-        let state = caller.data_mut();
-        subscribe(&mut state.pod_facts, fact, state.asks)
-    })?;
+    linker.func_wrap(
+        IMPORTS,
+        "pod_fact",
+        |mut caller: Caller<'_, State>, at: u32, len: u32, form: u32| {
+            let fact = text(&mut caller, at, len)?;
+            let fact =
+                (PodFact::parse(&fact).map_err(Error::msg)?, Form::from_code(form).map_err(Error::msg)?);
+            let state = caller.data_mut();
+            subscribe(&mut state.pod_facts, fact, state.asks)
+        },
+    )?;
     linker.func_wrap(IMPORTS, "intern", |mut caller: Caller<'_, State>, at: u32, len: u32| {
         let text = text(&mut caller, at, len)?;
         let texts = &mut caller.data_mut().texts;
@@ -162,14 +168,17 @@ fn subscribe<T: PartialEq>(facts: &mut Vec<T>, fact: T, asks: bool) -> wasmtime:
 /// A text in the guest's memory.
 fn text(caller: &mut Caller<'_, State>, at: u32, len: u32) -> wasmtime::Result<String> {
     if len > MAX_TEXT_BYTES {
-        return Err(Error::msg(format!("a text of {len} bytes is too long: at most {MAX_TEXT_BYTES} are read")));
+        return Err(Error::msg(format!(
+            "a text of {len} bytes is too long: at most {MAX_TEXT_BYTES} are read"
+        )));
     }
     let Some(Extern::Memory(memory)) = caller.get_export("memory") else {
         return Err(Error::msg("it exports no memory"));
     };
     let (at, len) = (at as usize, len as usize);
     let bytes = memory.data(&*caller).get(at..at + len);
-    let bytes = bytes.ok_or_else(|| Error::msg(format!("a text at {at} of {len} bytes is not in its memory")))?;
+    let bytes =
+        bytes.ok_or_else(|| Error::msg(format!("a text at {at} of {len} bytes is not in its memory")))?;
     let text = String::from_utf8(bytes.to_vec());
     text.map_err(|_| Error::msg(format!("a text at {at} of {len} bytes is not UTF-8")))
 }

@@ -13,6 +13,7 @@ mod dynamic_scoring;
 mod election;
 mod faults;
 mod filters;
+mod guests;
 mod load;
 mod preemption;
 mod pressure;

@@ -79,9 +79,8 @@ fn arguments_without_effect(seen: &Seen<'_>, problems: &mut Problems) {
         let runs = seen.profile.points.values().flatten().any(|choice| &*choice.plugin == name);
         if seen.known.get(name).is_none() {
             let message = format!("these arguments have no effect: there is no plugin {name:?}");
-            let hint = plugin_sets::removed(name)
-                .map(str::to_owned)
-                .or_else(|| seen.known.did_you_mean(name));
+            let hint =
+                plugin_sets::removed(name).map(str::to_owned).or_else(|| seen.known.did_you_mean(name));
             problems.push(
                 seen.text.warning(path, message).hint(hint.unwrap_or_else(|| "remove the entry".to_owned())),
             );
@@ -97,8 +96,7 @@ fn arguments_without_effect(seen: &Seen<'_>, problems: &mut Problems) {
 fn unprepared(seen: &Seen<'_>, before: Point, step: Point, problems: &mut Problems) {
     let mut plugins_by_path: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for choice in seen.profile.at(step) {
-        let prepares =
-            seen.known.get(&choice.plugin).is_some_and(|plugin| plugin.points().contains(&before));
+        let prepares = seen.known.get(&choice.plugin).is_some_and(|plugin| plugin.points().contains(&before));
         let prepared = seen.profile.at(before).iter().any(|other| other.plugin == choice.plugin);
         if prepares && !prepared {
             plugins_by_path

@@ -42,7 +42,8 @@ fn the_configuration_of_the_page_is_valid() {
     stage.write("points.wasm", module(block("wat")));
     let name = stage.path("config.yaml").display().to_string();
     let source = supercargo_manifest::Source::new(name, block("yaml"));
-    let loaded = supercargo_config::load(&source, &stage.registry).unwrap_or_else(|problems| panic!("{problems}"));
+    let loaded =
+        supercargo_config::load(&source, &stage.registry).unwrap_or_else(|problems| panic!("{problems}"));
     assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
     // And so are the defaults that it shows.
     let engine = stage.engine_of(cluster([node("a")]), EVERYWHERE, "{path: points.wasm}", ALL_NODES);

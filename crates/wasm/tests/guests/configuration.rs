@@ -47,7 +47,8 @@ fn the_weight_counts_and_each_point_can_be_chosen() {
 
 #[test]
 fn the_points_follow_from_the_exports() {
-    let step = |name: &str| format!(r#"(func (export "supercargo_{name}") (param i32) (result i32) (i32.const 0))"#);
+    let step =
+        |name: &str| format!(r#"(func (export "supercargo_{name}") (param i32) (result i32) (i32.const 0))"#);
     let check = |steps: &[&str], expected: &[Point]| {
         let own: String = steps.iter().map(|name| step(name)).collect();
         let stage = Stage::with(guest(&own));
@@ -73,21 +74,30 @@ fn wrong_arguments_are_told_where_they_stand() {
     std::fs::create_dir(stage.path("folder")).unwrap();
     let check = |args: &str, expected: &[&str]| {
         let told = stage.problems(EVERYWHERE, args);
-        assert!(told.contains("config.yaml:8:"), "{told}");
+        assert!(told.contains("config.yaml:9:"), "{told}");
         for expected in expected {
             assert!(told.contains(expected), "{args}: {expected:?} is not in\n{told}");
         }
     };
-    check("{path: gest.wasm}", &["args.path: Guest: gest.wasm: there is no such file", "hint: a relative path"]);
+    check(
+        "{path: gest.wasm}",
+        &["args.path: Guest: gest.wasm: there is no such file", "hint: a relative path"],
+    );
     check("{path: folder}", &["Guest: folder: this is a folder"]);
     check("{path: ''}", &["args.path: must not be empty"]);
     check("{guestURL: ''}", &["args.guestURL: must not be empty"]);
     check("{path: 3}", &["args.path"]);
     check("{path: 'file:///x.wasm'}", &["is a URL, and not a path", "hint: write it as guestURL"]);
-    check("{guestURL: 'https://example.com/x.wasm'}", &["read from files only, and not by https", "hint: put the file"]);
+    check(
+        "{guestURL: 'https://example.com/x.wasm'}",
+        &["read from files only, and not by https", "hint: put the file"],
+    );
     check("{guestURL: 'oci://registry/x'}", &["and not by oci"]);
     check("{guestURL: guest.wasm}", &["is not a URL", "hint: write file:///path/to/guest.wasm, or use path"]);
-    check("{guestURL: 'file://host/x.wasm'}", &["names no file of this machine", "hint: a file URL has three slashes"]);
+    check(
+        "{guestURL: 'file://host/x.wasm'}",
+        &["names no file of this machine", "hint: a file URL has three slashes"],
+    );
     check("{guestURL: 'file:///%ff.wasm'}", &["is not UTF-8 after decoding", "hint: use path"]);
     check("{path: a, guestURL: 'file:///b'}", &["named twice", "hint: keep one"]);
     check("{path: guest.wasm, feul: 3}", &["feul", "fuel"]);
@@ -111,9 +121,15 @@ fn files_that_are_no_guests_are_told_with_a_hint() {
         }
     };
     check(b"", &["this is not a WebAssembly module"]);
-    check(b"#!/bin/sh", &["this is not a WebAssembly module", "hint: it must begin with the bytes 00 61 73 6d"]);
+    check(
+        b"#!/bin/sh",
+        &["this is not a WebAssembly module", "hint: it must begin with the bytes 00 61 73 6d"],
+    );
     check(b"(module)", &["hint: this is WebAssembly as text: make a module of it with `wasm-tools parse`"]);
-    check(b"\0asm\x0d\0\x01\0", &["component", "hint: build the guest for the target wasm32-unknown-unknown"]);
+    check(
+        b"\0asm\x0d\0\x01\0",
+        &["component", "hint: build the guest for the target wasm32-unknown-unknown"],
+    );
     check(b"\0asm\x01\0\0\0\x63", &["this is not a valid WebAssembly module"]);
     check(
         &module("(module)"),
@@ -135,12 +151,17 @@ fn files_that_are_no_guests_are_told_with_a_hint() {
         &["its export supercargo_score is not a function (param i32) (result i32)"],
     );
     check(
-        &module(r#"(module (import "wasi_snapshot_preview1" "clock_time_get" (func (param i32 i64 i32) (result i32))))"#),
+        &module(
+            r#"(module (import "wasi_snapshot_preview1" "clock_time_get" (func (param i32 i64 i32) (result i32))))"#,
+        ),
         &["it imports wasi_snapshot_preview1.clock_time_get, which is not offered", "(no WASI)"],
     );
     check(
         &module(r#"(module (import "supercargo" "now" (func (result i64))))"#),
-        &["it imports supercargo.now", "hint: a guest can import supercargo.node_column, supercargo.pod_fact"],
+        &[
+            "it imports supercargo.now",
+            "hint: a guest can import supercargo.node_column, supercargo.pod_fact",
+        ],
     );
     check(
         &module(r#"(module (import "supercargo" "intern" (func (param i64) (result i32))))"#),
@@ -153,7 +174,10 @@ fn files_that_are_no_guests_are_told_with_a_hint() {
                  (func (export "supercargo_alloc") (param i32) (result i32) (i32.const 8))
                  (func (export "supercargo_score") (param i32) (result i32) (i32.const 0)))"#,
         ),
-        &["it wants 65600Ki of memory to begin with, and may have 64Mi", "hint: raise `memory` in its arguments"],
+        &[
+            "it wants 65600Ki of memory to begin with, and may have 64Mi",
+            "hint: raise `memory` in its arguments",
+        ],
     );
 }
 
@@ -166,7 +190,11 @@ fn what_goes_wrong_at_the_start_is_an_error_of_the_configuration() {
         let told = stage.problems(EVERYWHERE, &format!("{{path: guest.wasm{limits}}}"));
         assert!(told.contains(&format!("Guest: guest.wasm: {expected}")), "{expected:?} is not in\n{told}");
     };
-    check("(func $s (loop $l (br $l))) (start $s)", ", fuel: 5000", "it used up its fuel of 5000 at its start");
+    check(
+        "(func $s (loop $l (br $l))) (start $s)",
+        ", fuel: 5000",
+        "it used up its fuel of 5000 at its start",
+    );
     check("(func $s unreachable) (start $s)", "", "it trapped at its start: wasm `unreachable`");
     check(r#"(func (export "_initialize") unreachable)"#, "", "it trapped in _initialize");
     let init = |body: &str| {
@@ -225,7 +253,10 @@ fn a_name_that_nobody_knows_is_told_how_to_be_loaded() {
     let stage = Stage::new();
     let told = stage.problems("score: {enabled: [{name: SomethingElse}]}", "{}");
     assert!(told.contains("there is no plugin \"SomethingElse\""), "{told}");
-    assert!(told.contains("hint: to load it from a WebAssembly file, give its path in pluginConfig"), "{told}");
+    assert!(
+        told.contains("hint: to load it from a WebAssembly file, give its path in pluginConfig"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -243,7 +274,8 @@ fn two_profiles_can_have_guests_of_the_same_name() {
         profile("other", "nine.wasm")
     );
     let source = supercargo_manifest::Source::new(stage.path("config.yaml").display().to_string(), text);
-    let loaded = supercargo_config::load(&source, &stage.registry).unwrap_or_else(|problems| panic!("{problems}"));
+    let loaded =
+        supercargo_config::load(&source, &stage.registry).unwrap_or_else(|problems| panic!("{problems}"));
     let mut engine = supercargo_sim::setup::engine(
         cluster([node("a")]),
         &loaded.configuration,

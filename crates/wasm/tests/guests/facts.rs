@@ -110,7 +110,8 @@ fn facts_of_nodes() {
     integer("label:disk", ABSENT);
     integer("label:none", ABSENT);
 
-    let real = |fact: &str, thousandths: i64| assert_eq!(raw("node_column", fact, 1, ""), thousandths, "{fact}");
+    let real =
+        |fact: &str, thousandths: i64| assert_eq!(raw("node_column", fact, 1, ""), thousandths, "{fact}");
     real("free:cpu", 2_500_000);
     real("label:ratio", 250);
     // Not a number, and so nothing when it is made an integer.

@@ -34,16 +34,8 @@ fn every_kind_of_misconduct_is_told_with_plugin_and_limit() {
         assert_eq!(told.strip_prefix(prefix), Some(expected), "{told}");
     };
     check(endless, ", fuel: 10000", "it used up its fuel of 10000 in supercargo_score");
-    check(
-        endless,
-        ", fuel: 1000000000000, timeout: 50ms",
-        "it ran longer than 50ms in supercargo_score",
-    );
-    check(
-        "unreachable",
-        "",
-        "it trapped in supercargo_score: wasm `unreachable` instruction executed",
-    );
+    check(endless, ", fuel: 1000000000000, timeout: 50ms", "it ran longer than 50ms in supercargo_score");
+    check("unreachable", "", "it trapped in supercargo_score: wasm `unreachable` instruction executed");
     check(
         "(i32.load (i32.const 0x7fffffff))",
         "",
@@ -71,11 +63,7 @@ fn every_kind_of_misconduct_is_told_with_plugin_and_limit() {
         "the score -1 of node a is outside 0..=100",
     );
     check("(i32.const 2)", "", "supercargo_score failed, and did not say why");
-    check(
-        "(call $fail (i32.const 4096) (i32.const 0)) (i32.const 2)",
-        "",
-        "supercargo_score failed: ",
-    );
+    check("(call $fail (i32.const 4096) (i32.const 0)) (i32.const 2)", "", "supercargo_score failed: ");
     check(
         "(i32.const 7)",
         "",
@@ -186,7 +174,8 @@ fn a_trap_costs_one_pod_and_is_told_to_whoever_listens() {
     assert!(place(&mut engine, "after", 0));
     assert!(!place(&mut engine, "bad-too", 1));
     assert!(place(&mut engine, "in-the-end", 0));
-    let expected = "Guest: guest.wasm: it trapped in supercargo_score: wasm `unreachable` instruction executed";
+    let expected =
+        "Guest: guest.wasm: it trapped in supercargo_score: wasm `unreachable` instruction executed";
     let told = told.lock().unwrap();
     assert!(!told.is_empty() && told.iter().all(|event| event == expected), "{told:?}");
 }
@@ -243,7 +232,41 @@ fn texts_that_only_one_pod_knows_do_not_pile_up() {
     let stage = Stage::with(reads_names);
     let mut engine = stage.engine_of(two_nodes(), EVERYWHERE, "{path: guest.wasm, memory: 128Ki}", ALL_NODES);
     for i in 0..2000 {
-        let pod = pod(&format!("a-pod-with-a-rather-long-name-so-that-its-texts-would-fill-the-memory-{i}")).pod();
+        let pod =
+            pod(&format!("a-pod-with-a-rather-long-name-so-that-its-texts-would-fill-the-memory-{i}")).pod();
         assert!(engine.place(&pod).unwrap().node().is_some(), "{i}");
+    }
+}
+
+#[test]
+fn an_instance_that_keeps_too_many_texts_is_replaced() {
+    // Refuses every node, each time for another reason: four letters that count. The memory would not hold all of them.
+    let letter = |place: u32| {
+        format!(
+            "(i32.store8 (i32.const {}) (i32.add (i32.const 48) (i32.and (i32.const 63) \
+             (i32.shr_u (global.get $count) (i32.const {})))))",
+            200 + place,
+            6 * place
+        )
+    };
+    let letters: String = (0..4).map(letter).collect();
+    let counts = guest(&format!(
+        r#"(global $count (mut i32) (i32.const 0))
+           (func (export "supercargo_filter") (param $frame i32) (result i32)
+             (global.set $count (i32.add (global.get $count) (i32.const 1)))
+             {letters}
+             (i32.store (i32.load offset=32 (local.get $frame)) (i32.const 1))
+             (i32.store (i32.load offset=36 (local.get $frame)) (call $intern (i32.const 200) (i32.const 4)))
+             (i32.const 0))"#
+    ));
+    let stage = Stage::with(counts);
+    let args = "{path: guest.wasm, memory: 768Ki}";
+    let mut engine = stage.engine_of(cluster([node("a")]), EVERYWHERE, args, ALL_NODES);
+    for i in 0..30_000 {
+        let decision = engine.decide(&pod("p").pod()).unwrap();
+        assert!(decision.rejected.contains_key("a"), "{i}: {:?}", decision.outcome);
+        // So that it is asked again.
+        engine.cluster_mut().put_pod(pod(&format!("x{}", i % 2)).on("elsewhere").pod());
+        engine.cluster_mut().put_node(node("a").label("i", &i.to_string()).node());
     }
 }

@@ -69,7 +69,8 @@ fn a_changed_file_takes_over_and_a_broken_one_does_not() {
 
     let other_points = r#"(func (export "supercargo_filter") (param i32) (result i32) (i32.const 0))"#;
     stage.write("guest.wasm", guest(other_points));
-    let expected = "it serves filter, and the one that runs serves score: restart the scheduler to change that";
+    let expected =
+        "it serves filter, and the one that runs serves score: restart the scheduler to change that";
     assert_eq!(wait_for(&told, 3), format!("Guest refused: {expected}"));
     assert_eq!(points(&mut engine), 9);
 

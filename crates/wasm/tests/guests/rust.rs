@@ -1,52 +1,16 @@
 //! The example guest in Rust, built for WebAssembly here and now, gives the scores that its own tests name.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-    sync::OnceLock,
-};
+use std::{path::Path, sync::OnceLock};
 
 use supercargo_model::testing::{cluster, node, pod};
 use supercargo_sim::setup::ALL_NODES;
+use supercargo_wasm::testing::example_guest;
 
 use crate::support::{EVERYWHERE, Stage, error, guest_scores};
 
-const TARGET: &str = "wasm32-unknown-unknown";
-
-fn run(command: &mut Command) {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(output.status.success(), "{command:?}:\n{}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// The standard library for WebAssembly, which rustup has and a fresh machine has not.
-fn add_target() {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let asked = Command::new(rustc).args(["--print", "target-libdir", "--target", TARGET]).output().unwrap();
-    if !Path::new(String::from_utf8_lossy(&asked.stdout).trim()).is_dir() {
-        run(Command::new("rustup").args(["target", "add", TARGET]));
-    }
-}
-
-/// The example, as a module.
 fn example() -> &'static [u8] {
     static BUILT: OnceLock<Vec<u8>> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        add_target();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        // A folder of its own, so that it does not wait for the build that runs this test.
-        let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("guest");
-        run(Command::new(env!("CARGO"))
-            .current_dir(root)
-            .args(["build", "--package", "example-guest", "--release", "--locked", "--offline"])
-            .args(["--target", TARGET, "--target-dir"])
-            .arg(&target)
-            // What was set for the host is not for the guest.
-            .env_remove("CARGO_ENCODED_RUSTFLAGS")
-            .env("RUSTFLAGS", "-C target-feature=+simd128")
-            .env("CARGO_PROFILE_RELEASE_STRIP", "true")
-            .env("CARGO_PROFILE_RELEASE_LTO", "fat"));
-        std::fs::read(target.join(TARGET).join("release/example_guest.wasm")).unwrap()
-    })
+    BUILT.get_or_init(|| example_guest(Path::new(env!("CARGO_TARGET_TMPDIR"))))
 }
 
 #[test]
@@ -75,7 +39,8 @@ fn the_example_filters_and_scores() {
 fn what_the_example_says_of_its_arguments_is_told() {
     let stage = Stage::with(example());
     let told = stage.problems(EVERYWHERE, "{path: guest.wasm, args: {disc: ssd}}");
-    let expected = "supercargo_init failed: its arguments cannot be read: unknown field `disc`, expected `disk`";
+    let expected =
+        "supercargo_init failed: its arguments cannot be read: unknown field `disc`, expected `disk`";
     assert!(told.contains(expected), "{told}");
 }
 

@@ -93,7 +93,7 @@ impl Stage {
     /// The default profile and the plugin `Guest` at these points, with these arguments.
     pub(crate) fn load(&self, points: &str, args: &str) -> Result<Loaded, Problems> {
         let text = format!(
-            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n\
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nminFeasibleNodesToFind: 3\nprofiles:\n\
              - plugins:\n    {points}\n  pluginConfig:\n  - name: Guest\n    args: {args}\n"
         );
         let name = self.path("config.yaml").display().to_string();
