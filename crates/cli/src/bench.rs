@@ -1,9 +1,10 @@
 //! `supercargo bench`: how fast is it, on the workloads that every scheduler is measured on?
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
 use clap::ValueEnum;
 use serde::Serialize;
+use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
 use supercargo_sim::{
     bench::{self, Measured, Size, Workload},
@@ -12,6 +13,7 @@ use supercargo_sim::{
 
 use crate::{
     failure::{Ending, Failure},
+    objects::read_configuration,
     output::{Console, Grid, Progress},
 };
 
@@ -39,6 +41,10 @@ pub(crate) struct Options {
     /// How many percent of the nodes are scored; 0 adapts to the size of the cluster
     #[arg(long, default_value_t = ALL_NODES, value_name = "PERCENT", value_parser = clap::value_parser!(i32).range(0..=100))]
     percentage: i32,
+
+    /// A KubeSchedulerConfiguration, to see what its plugins cost; without one, kube-scheduler's defaults hold
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 
     /// Print one JSON object for each kind
     #[arg(long)]
@@ -91,9 +97,10 @@ struct Row {
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
     let size =
         Size { nodes: options.nodes as usize, bound: options.bound as usize, pods: options.pods as usize };
+    let configuration = read_configuration(options.config.as_ref(), console, registry)?;
     let mut rows = Vec::new();
     for workload in options.kind.workloads() {
-        let row = measure(workload, size, options.percentage, console, registry)?;
+        let row = measure(workload, size, options.percentage, &configuration, console, registry)?;
         if options.json {
             console.line(serde_json::to_string(&row).unwrap_or_default())?;
             console.flush()?;
@@ -110,14 +117,14 @@ fn measure(
     workload: Workload,
     size: Size,
     percentage: i32,
+    configuration: &Configuration,
     console: &Console,
     registry: &Registry,
 ) -> Result<Row, Failure> {
-    let configuration = supercargo_config::default_configuration(registry)?;
     let overrides = Overrides { percentage: Some(percentage), ..Overrides::default() };
     let once = |size: Size, fast: bool, progress: &Progress| -> Result<Measured, Failure> {
         let cluster = bench::cluster(workload, size);
-        let mut engine = setup::engine(cluster, &configuration, registry, overrides)?;
+        let mut engine = setup::engine(cluster, configuration, registry, overrides)?;
         let pods = bench::pending(workload, size);
         Ok(bench::run(workload, size, &mut engine, pods, fast, |done| progress.at(done)))
     };

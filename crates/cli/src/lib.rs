@@ -45,6 +45,7 @@ use std::{
 
 use clap::{CommandFactory, Parser};
 use supercargo_framework::registry::Registry;
+use supercargo_wasm::Host;
 
 use crate::{
     arguments::{Arguments, Command},
@@ -71,7 +72,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -
         Err(error) => return usage(&error),
     };
     let mut console = Console::new(arguments.color, arguments.quiet);
-    let result = dispatch(arguments.command, &mut console, registry).and_then(|ending| {
+    // Plugins that no registry knows can be loaded from files, whatever the set of those that are built in.
+    let guests = Host::default();
+    registry.load_others_with(guests.clone());
+    let result = dispatch(arguments.command, &mut console, registry, &guests).and_then(|ending| {
         console.flush()?;
         Ok(ending)
     });
@@ -81,12 +85,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -
     }
 }
 
-fn dispatch(command: Command, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
+fn dispatch(
+    command: Command,
+    console: &mut Console,
+    registry: &Registry,
+    guests: &Host,
+) -> Result<Ending, Failure> {
     match command {
         Command::Simulate(options) => simulate::run(&options, console, registry),
         Command::Explain(options) => explain::run(&options, console, registry),
         Command::Conformance(options) => conformance::run(&options, console, registry),
-        Command::Run(options) => run::run(&options, console, registry),
+        Command::Run(options) => run::run(&options, console, registry, guests),
         Command::Rbac(options) => rbac::run(&options, console, registry),
         Command::Demo(options) => demo::run(&options, console, registry),
         Command::Testcluster(options) => demo::run_cluster(&options, console),

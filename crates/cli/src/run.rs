@@ -1,6 +1,7 @@
 //! `supercargo run`: the scheduler on a cluster.
 
 mod flags;
+mod guests;
 mod logging;
 mod measure;
 mod review;
@@ -28,6 +29,7 @@ use supercargo_manifest::{Problem, Problems};
 use supercargo_model::{Cluster, Name};
 use supercargo_plugins::volume_binding;
 use supercargo_sim::setup::{self, Overrides};
+use supercargo_wasm::Host;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use flags::{Options, explain_unknown};
@@ -42,7 +44,12 @@ use measure::{Counted, Measured};
 use serving::Serving;
 
 /// Runs the scheduler until it is told to stop.
-pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
+pub(crate) fn run(
+    options: &Options,
+    console: &mut Console,
+    registry: &Registry,
+    guests: &Host,
+) -> Result<Ending, Failure> {
     let mut configuration = read_configuration(options.config.as_ref(), console, registry)?;
     options.apply(&mut configuration);
     if let Some(path) = &options.write_config_to {
@@ -50,7 +57,7 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     }
     logging::start(options)?;
     let runtime = runtime()?;
-    let ending = runtime.block_on(schedule(options, &configuration, registry));
+    let ending = runtime.block_on(schedule(options, &configuration, registry, guests));
     // Whatever still runs (a request that nobody waits for) must not hold the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     ending.map_err(Failure::from)
@@ -79,6 +86,7 @@ async fn schedule(
     options: &Options,
     configuration: &Configuration,
     registry: &Registry,
+    guests: &Host,
 ) -> Result<Ending, Problems> {
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
@@ -90,6 +98,7 @@ async fn schedule(
     let lease = campaign(&world, configuration);
     let watchers = (measured.clone() as _, measured.clone() as _);
     let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers)?;
+    let _watched = guests::follow(guests, measured.metrics())?;
     let serving =
         Serving::start(options, configuration, registry, &world, &lease, &scheduler, measured, &stop);
     let server = serving.await.map_err(|error| Problem::error(error.to_string()))?;

@@ -1,6 +1,6 @@
 //! A configuration as it holds: defaults filled in, plugins merged.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use supercargo_framework::{
     profile::{Choice, Profile, ProfileSpec},
@@ -11,6 +11,7 @@ use supercargo_model::Name;
 
 use crate::{
     Duration, Extender, TieBreak,
+    known::Known,
     tree::{self, At},
 };
 
@@ -100,6 +101,8 @@ pub struct ProfileConfiguration {
     pub points: BTreeMap<Point, Vec<Choice>>,
     /// The arguments that were given to plugins, enabled or not.
     pub arguments: Vec<Arguments>,
+    /// The plugins that are not in the registry and were found by their arguments.
+    pub loaded: BTreeMap<Name, Arc<Registration>>,
 }
 
 /// Arguments of a plugin, as they were written.
@@ -212,9 +215,13 @@ impl ProfileConfiguration {
 
     /// Makes one plugin with the arguments that it was given.
     fn build(&self, registry: &Registry, name: &Name) -> Result<Plugin, Problems> {
+        let plugin = Known::of(registry, self);
+        let Some(plugin) = plugin.get(name) else {
+            return Err(Problem::error(format!("there is no plugin {name}")).into());
+        };
         match self.arguments.iter().find(|arguments| arguments.plugin == *name) {
-            Some(arguments) => arguments.build(registry),
-            None => find(registry, name)?.build(&Args::none()),
+            Some(arguments) => plugin.build(&arguments.args()),
+            None => plugin.build(&Args::none()),
         }
     }
 
@@ -229,13 +236,4 @@ impl Arguments {
     pub fn args(&self) -> Args<'_> {
         Args::new(&self.source, &self.value, self.path.as_str())
     }
-
-    /// Makes their plugin.
-    pub(crate) fn build(&self, registry: &Registry) -> Result<Plugin, Problems> {
-        find(registry, &self.plugin)?.build(&self.args())
-    }
-}
-
-fn find<'r>(registry: &'r Registry, name: &str) -> Result<&'r Registration, Problems> {
-    registry.get(name).ok_or_else(|| Problem::error(format!("there is no plugin {name}")).into())
 }

@@ -36,6 +36,7 @@ mod document;
 mod effective;
 mod extender;
 mod header;
+mod known;
 mod legacy;
 mod load;
 mod merge;

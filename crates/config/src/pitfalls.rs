@@ -9,6 +9,7 @@ use supercargo_manifest::Problems;
 use crate::{
     configuration::ProfileConfiguration,
     document::{Document, ProfileFields},
+    known::Known,
     merge::Merged,
     place::Text,
     resolve::Resolved,
@@ -21,7 +22,7 @@ struct Seen<'a> {
     fields: &'a ProfileFields,
     merged: &'a Merged,
     profile: &'a ProfileConfiguration,
-    registry: &'a Registry,
+    known: Known<'a>,
     text: Text<'a>,
 }
 
@@ -37,7 +38,8 @@ pub(crate) fn warn(
     extenders(document, text, problems);
     let profiles = document.profiles.iter().zip(&resolved.merged).zip(&resolved.configuration.profiles);
     for (index, ((fields, merged), profile)) in profiles.enumerate() {
-        let seen = Seen { at: format!("profiles[{index}]"), fields, merged, profile, registry, text };
+        let known = Known::of(registry, profile);
+        let seen = Seen { at: format!("profiles[{index}]"), fields, merged, profile, known, text };
         plugins::warn(&seen, problems);
         weights::warn(&seen, problems);
     }

@@ -43,12 +43,18 @@ pub(crate) fn check(
         check_type(arguments, text, problems);
         problems.extend(ask(arguments, registry));
     }
+    // What is loaded has been made already, and has said what it had to say.
+    for arguments in profile.arguments.iter().filter(|given| profile.loaded.contains_key(&given.plugin)) {
+        check_type(arguments, text, problems);
+    }
 }
 
 /// What a plugin says about its arguments. A plugin may stop at the first that it cannot read; so it is asked
 /// again without those it complained about.
 fn ask(arguments: &Arguments, registry: &Registry) -> Problems {
-    let Err(mut problems) = arguments.build(registry) else {
+    let build =
+        |arguments: &Arguments| registry.get(&arguments.plugin).map(|plugin| plugin.build(&arguments.args()));
+    let Some(Err(mut problems)) = build(arguments) else {
         return Problems::default();
     };
     let mut rest = arguments.clone();
@@ -57,7 +63,7 @@ fn ask(arguments: &Arguments, registry: &Registry) -> Problems {
             place::remove(&mut rest.value, field);
         }
     }
-    if let Err(more) = rest.build(registry) {
+    if let Some(Err(more)) = build(&rest) {
         let follows =
             |problem: &Problem| problems.iter().any(|cause| place::related(&cause.path, &problem.path));
         let more: Vec<Problem> = more.into_iter().filter(|problem| !follows(problem)).collect();

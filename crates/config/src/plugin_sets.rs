@@ -1,11 +1,12 @@
 //! What can be wrong with the lists of plugins in a profile.
 
-use supercargo_framework::registry::{Point, Registry};
-use supercargo_manifest::{Problem, Problems, nearest};
+use supercargo_framework::registry::Point;
+use supercargo_manifest::{Problem, Problems};
 
 use crate::{
     defaults,
     document::{PluginSetFields, PluginsFields, ProfileFields},
+    known::Known,
     merge::{ALL, Merged},
     place::Text,
 };
@@ -28,14 +29,15 @@ const FORBIDDEN: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "G
 pub(crate) fn check_written(
     at: &str,
     plugins: &PluginsFields,
-    registry: &Registry,
+    known: &Known<'_>,
     text: Text<'_>,
     problems: &mut Problems,
 ) {
     for point in Point::ALL {
         for (path, name) in enabled(at, point.name(), plugins.at(point)) {
-            match registry.get(name) {
-                None => problems.push(no_such_plugin(&path, name, registry, text)),
+            match known.get(name) {
+                None if known.is_told(name) => {}
+                None => problems.push(no_such_plugin(&path, name, known, text)),
                 Some(plugin) if !plugin.points().contains(&point) => {
                     let served: Vec<&str> = plugin.points().iter().map(|point| point.name()).collect();
                     let message = format!("the plugin {name} does not serve {}", point.name());
@@ -47,8 +49,8 @@ pub(crate) fn check_written(
         }
     }
     for (path, name) in enabled(at, "multiPoint", &plugins.multi_point) {
-        if registry.get(name).is_none() {
-            problems.push(no_such_plugin(&path, name, registry, text));
+        if known.get(name).is_none() && !known.is_told(name) {
+            problems.push(no_such_plugin(&path, name, known, text));
         }
     }
     let placement =
@@ -79,7 +81,7 @@ pub(crate) fn forbidden(name: &str) -> Option<&'static str> {
     FORBIDDEN.contains(&name).then_some("NodeVolumeLimits counts these volumes; remove the entry")
 }
 
-fn no_such_plugin(path: &str, name: &str, registry: &Registry, text: Text<'_>) -> Problem {
+fn no_such_plugin(path: &str, name: &str, known: &Known<'_>, text: Text<'_>) -> Problem {
     let problem = |message: String| text.error(path, message);
     if name == ALL {
         return problem("* stands for all plugins only where plugins are disabled".to_owned())
@@ -89,14 +91,8 @@ fn no_such_plugin(path: &str, name: &str, registry: &Registry, text: Text<'_>) -
         return problem(format!("kube-scheduler has no plugin {name} any more")).hint(instead);
     }
     let mut problem = problem(format!("there is no plugin {name:?}"));
-    problem.hint = did_you_mean(name, registry);
+    problem.hint = known.did_you_mean(name);
     problem
-}
-
-/// The hint for a name that no plugin has.
-pub(crate) fn did_you_mean(name: &str, registry: &Registry) -> Option<String> {
-    let known = registry.iter().map(|plugin| plugin.name());
-    nearest(name, known).map(|nearest| format!("did you mean {nearest}?"))
 }
 
 /// Reports what only shows when all lists of a profile are seen together.

@@ -12,6 +12,7 @@ use crate::{
     configuration::{Arguments, Configuration, LeaderElection, ProfileConfiguration},
     defaults,
     document::{Document, LeaderElectionFields, ProfileFields},
+    known::Known,
     merge::{self, Merged},
     place::Text,
     plugin_args, plugin_sets, validate,
@@ -112,12 +113,13 @@ fn profile(
     registry: &Registry,
     problems: &mut Problems,
 ) -> (Merged, ProfileConfiguration) {
-    plugin_sets::check_written(at, &fields.plugins, registry, text, problems);
-    let serves =
-        |name: &str, point| registry.get(name).is_some_and(|plugin| plugin.points().contains(&point));
+    let arguments = arguments(at, fields, text);
+    let known = Known::load(registry, &arguments, problems);
+    plugin_sets::check_written(at, &fields.plugins, &known, text, problems);
+    let serves = |name: &str, point| known.get(name).is_some_and(|plugin| plugin.points().contains(&point));
     let merged = merge::merge(&fields.plugins, &serves);
     for entry in merged.multi_point.iter().filter(|entry| entry.written.is_none()) {
-        if registry.get(&entry.name).is_none() {
+        if known.get(&entry.name).is_none() {
             let message = format!("the plugin {} is on by default, and is not in this build", entry.name);
             problems.push(text.error(at, message).hint("disable it in plugins.multiPoint.disabled"));
         }
@@ -128,7 +130,8 @@ fn profile(
         scheduler_name: name.into(),
         percentage_of_nodes_to_score: fields.percentage_of_nodes_to_score.map(percentage),
         points: (merged.points.iter()).map(|(point, entries)| (*point, choices(*point, entries))).collect(),
-        arguments: arguments(at, fields, text),
+        arguments,
+        loaded: known.loaded.clone(),
     };
     plugin_args::check(at, fields, &profile, registry, text, problems);
     (merged, profile)

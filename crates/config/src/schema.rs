@@ -27,10 +27,16 @@ pub fn schema(registry: &Registry) -> String {
     serde_json::to_string_pretty(&root).unwrap_or_default()
 }
 
-/// At each point only the plugins that serve it can be enabled.
+/// At each point only the plugins that serve it can be enabled; and any other name, where plugins can be loaded.
 fn name_plugins(points: &mut Value, registry: &Registry) {
     let enable = |points: &mut Value, point: &str, names: Vec<&str>| {
-        points[point]["properties"]["enabled"]["items"]["properties"]["name"]["enum"] = json!(names);
+        let name = &mut points[point]["properties"]["enabled"]["items"]["properties"]["name"];
+        if registry.loader().is_some() {
+            // The names are still there to be offered.
+            name["anyOf"] = json!([{ "enum": names }, { "type": "string" }]);
+        } else {
+            name["enum"] = json!(names);
+        }
     };
     for point in Point::ALL {
         let serving = registry.iter().filter(|plugin| plugin.points().contains(&point));

@@ -238,6 +238,7 @@ impl Engine {
     /// been admitted; `None` if no profile has the scheduler name that it asks for.
     pub fn place(&mut self, pod: &Arc<Pod>) -> Option<Placement> {
         let index = self.index_of(&pod.spec.scheduler_name)?;
+        self.profiles[index].profile.cycle_starts();
         match self.place_fast(index, pod) {
             Some(placement) => {
                 self.cycles += 1;
@@ -409,6 +410,7 @@ impl Engine {
     /// Extenders have no say here: see [`Self::consult`].
     pub fn decide(&mut self, pod: &Pod) -> Option<Decision> {
         let profile = self.find(&pod.spec.scheduler_name)?.clone();
+        profile.profile.cycle_starts();
         let seed = cycle_seed(self.settings.seed, self.cycles);
         self.cycles += 1;
         self.ways.count(Way::Slow);

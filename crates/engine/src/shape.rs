@@ -206,9 +206,9 @@ impl Shape {
         }
     }
 
-    /// Brings everything up to date with the cluster. `None` if the shape must be compiled anew, because something
-    /// other than pods has changed.
-    pub(crate) fn catch_up(&mut self, cluster: &Cluster, scope: Scope) -> Option<()> {
+    /// Brings everything up to date with the cluster, for this pod of the shape. `None` if the shape must be compiled anew,
+    /// because something other than pods has changed.
+    pub(crate) fn catch_up(&mut self, cluster: &Cluster, scope: Scope, pod: &Arc<Pod>) -> Option<()> {
         if self.scope != scope {
             self.scope = scope;
             if let Some(moment) = self.known_at.take() {
@@ -220,8 +220,14 @@ impl Shape {
             return Some(());
         }
         match self.known_at {
-            None => self.start(cluster),
-            Some(_) if self.asks_anew() => self.ask_anew(cluster)?,
+            None => {
+                self.meet(pod);
+                self.start(cluster);
+            }
+            Some(_) if self.asks_anew() => {
+                self.meet(pod);
+                self.ask_anew(cluster)?;
+            }
             Some(moment) => self.follow(cluster, moment)?,
         }
         self.best = match &mut self.alike {
@@ -276,6 +282,12 @@ impl Shape {
     fn asked(&self) -> impl Iterator<Item = Asked> {
         let filters = self.filters.iter().map(|filter| filter.asked());
         filters.chain(self.columns.iter().map(|column| column.part.asked()))
+    }
+
+    /// Tells the parts which pod is asked for: what is asked anew may read more of it than its shape.
+    fn meet(&mut self, pod: &Arc<Pod>) {
+        self.filters.iter_mut().for_each(|filter| filter.meet(pod));
+        self.columns.iter_mut().for_each(|column| column.part.meet(pod));
     }
 
     fn asks_anew(&self) -> bool {

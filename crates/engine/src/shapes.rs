@@ -74,9 +74,9 @@ impl Shapes {
             }
             Last::Scratch => self.scratch.as_mut()?,
         };
-        if shape.catch_up(cluster, scope).is_none() {
+        if shape.catch_up(cluster, scope, pod).is_none() {
             shape.reuse(profile, index, cluster, pod)?;
-            shape.catch_up(cluster, scope);
+            shape.catch_up(cluster, scope, pod);
         }
         (!shape.has_failed()).then_some(shape)
     }

@@ -57,6 +57,10 @@ pub trait FilterPart: Send + Sync {
     fn asked(&self) -> Asked {
         Asked::WhenChanged
     }
+
+    /// The pod that it is asked about next: of the same shape as the one that the part was made for, but of another name.
+    /// Only told if something is asked anew for every pod.
+    fn meet(&mut self, _pod: &Arc<Pod>) {}
 }
 
 /// How often a part must be asked.
@@ -135,6 +139,10 @@ pub trait ScorePart: Send + Sync {
     fn asked(&self) -> Asked {
         Asked::WhenChanged
     }
+
+    /// The pod that it is asked about next: of the same shape as the one that the part was made for, but of another name.
+    /// Only told if something is asked anew for every pod.
+    fn meet(&mut self, _pod: &Arc<Pod>) {}
 
     /// How its scores become scores of 0 to 100.
     fn normalization(&self) -> Normalization {

@@ -341,3 +341,10 @@ pub trait Requeue: Send + Sync {
     /// The events, each with a closer look at whether it helps a given pod.
     fn events(&self) -> Vec<EventInterest>;
 }
+
+/// Told that a pod's cycle begins. What a plugin takes over from outside, such as a new version of itself, it takes over
+/// here, so that a whole cycle sees the same.
+pub trait CycleStart: Send + Sync {
+    /// A cycle begins.
+    fn cycle_starts(&self);
+}

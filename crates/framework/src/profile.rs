@@ -11,8 +11,9 @@ use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 use crate::{
     fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
     points::{
-        Bind, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Permit, PostBind, PostFilter, PreBind, PreFilter,
-        PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, Reserve, Score, ScoreInput,
+        Bind, CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Permit, PostBind, PostFilter,
+        PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, Reserve, Score,
+        ScoreInput,
     },
     preemption::{
         Adviser, Candidate, FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, Rejection,
@@ -117,6 +118,7 @@ struct ScoreStep {
 pub struct Profile {
     stopwatch: Taken,
     queue_rules: Arc<QueueRules>,
+    cycle_start: Vec<Arc<dyn CycleStart>>,
     pre_filter: Vec<Named<dyn PreFilter>>,
     filter: Vec<FilterStep>,
     post_filter: Vec<Named<dyn PostFilter>>,
@@ -209,6 +211,7 @@ impl Profile {
         Ok(Self {
             stopwatch: Taken::default(),
             queue_rules: Arc::new(queue_rules),
+            cycle_start: spec.plugins.values().filter_map(|plugin| plugin.cycle_start.clone()).collect(),
             filter,
             post_filter: pick.all(Point::PostFilter, |p| p.post_filter.clone())?,
             score: score_steps(&pick, &pre_score)?,
@@ -245,6 +248,13 @@ impl Profile {
     /// Whether a pod may enter the queue.
     pub fn pre_enqueue(&self, pod: &Pod) -> Result<(), Rejection> {
         self.queue_rules.pre_enqueue(pod, None)
+    }
+
+    /// Tells the plugins that want to know it that a cycle begins.
+    pub fn cycle_starts(&self) {
+        for plugin in &self.cycle_start {
+            plugin.cycle_starts();
+        }
     }
 
     /// Takes the times of plugins from here on; the first stopwatch stays.

@@ -2,15 +2,21 @@
 
 mod shape;
 
-use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use serde::de::DeserializeOwned;
 use supercargo_manifest::{self as manifest, Problem, Problems, Severity, Source, UnknownFields, Value};
+use supercargo_model::Name;
 
 use crate::fast::{FastFilter, FastScore};
 use crate::points::{
-    Bind, Filter, NormalizeScore, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore,
-    QueueSort, Requeue, Reserve, Score,
+    Bind, CycleStart, Filter, NormalizeScore, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter,
+    PreScore, QueueSort, Requeue, Reserve, Score,
 };
 
 pub use shape::{Field, Shape, shape_of};
@@ -86,6 +92,7 @@ pub struct Plugin {
     pub(crate) bind: Option<Arc<dyn Bind>>,
     pub(crate) post_bind: Option<Arc<dyn PostBind>>,
     pub(crate) requeue: Option<Arc<dyn Requeue>>,
+    pub(crate) cycle_start: Option<Arc<dyn CycleStart>>,
     pub(crate) fast_filter: Option<Arc<dyn FastFilter>>,
     pub(crate) fast_score: Option<Arc<dyn FastScore>>,
 }
@@ -118,6 +125,11 @@ impl<'a> Args<'a> {
     /// Arguments that stand in a text, at a path such as `profiles[0].pluginConfig[1].args`.
     pub fn new(source: &'a Source, value: &'a Value, path: impl Into<String>) -> Self {
         Self { given: Some((source, value)), path: path.into(), shape: None }
+    }
+
+    /// The text that they stand in, and themselves; `None` if there are none.
+    pub fn given(&self) -> Option<(&'a Source, &'a Value)> {
+        self.given
     }
 
     /// The arguments as the plugin's own type; its default if there are none. Unknown fields are errors.
@@ -160,7 +172,7 @@ type Build = dyn Fn(&Args<'_>) -> Result<Plugin, Problems> + Send + Sync;
 
 /// A plugin that can be made by name.
 pub struct Registration {
-    name: &'static str,
+    name: Name,
     points: Vec<Point>,
     default_args: Option<&'static str>,
     build: Box<Build>,
@@ -168,8 +180,8 @@ pub struct Registration {
 
 impl Registration {
     /// Its name.
-    pub fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The points that it serves.
@@ -212,21 +224,28 @@ impl Registration {
 /// assert_eq!(registry.get("Patience").unwrap().points(), [Point::PreEnqueue]);
 /// ```
 pub fn define<T: Send + Sync + 'static>(
-    name: &'static str,
+    name: impl Into<Name>,
     new: impl Fn(&Args<'_>) -> Result<T, Problems> + Send + Sync + 'static,
 ) -> Definition<T> {
-    Definition { name, points: Vec::new(), default_args: None, new: Box::new(new), attach: Vec::new() }
+    Definition {
+        name: name.into(),
+        points: Vec::new(),
+        default_args: None,
+        new: Box::new(new),
+        attach: Vec::new(),
+    }
 }
 
 type New<T> = dyn Fn(&Args<'_>) -> Result<T, Problems> + Send + Sync;
+type Attach<T> = dyn Fn(&Arc<T>, &mut Plugin) + Send + Sync;
 
 /// A plugin type on its way into a registry: see [`define`].
 pub struct Definition<T> {
-    name: &'static str,
+    name: Name,
     points: Vec<Point>,
     default_args: Option<&'static str>,
     new: Box<New<T>>,
-    attach: Vec<fn(&Arc<T>, &mut Plugin)>,
+    attach: Vec<Box<Attach<T>>>,
 }
 
 macro_rules! serves {
@@ -239,7 +258,7 @@ macro_rules! serves {
                 T: $point,
             {
                 self.points.push(Point::$point);
-                self.attach.push(|plugin, served| served.$method = Some(plugin.clone()));
+                self.attach.push(Box::new(|plugin, served| served.$method = Some(plugin.clone())));
                 self
             }
         )*
@@ -269,13 +288,20 @@ impl<T: Send + Sync + 'static> Definition<T> {
         self
     }
 
+    /// Calls back with each plugin that is made, for whoever must find it again.
+    #[must_use]
+    pub fn once_made(mut self, tell: impl Fn(&Arc<T>) + Send + Sync + 'static) -> Self {
+        self.attach.push(Box::new(move |plugin, _| tell(plugin)));
+        self
+    }
+
     /// The type serves [`NormalizeScore`], which comes with its Score.
     #[must_use]
     pub fn normalize(mut self) -> Self
     where
         T: NormalizeScore,
     {
-        self.attach.push(|plugin, served| served.normalize = Some(plugin.clone()));
+        self.attach.push(Box::new(|plugin, served| served.normalize = Some(plugin.clone())));
         self
     }
 
@@ -285,7 +311,7 @@ impl<T: Send + Sync + 'static> Definition<T> {
     where
         T: FastFilter,
     {
-        self.attach.push(|plugin, served| served.fast_filter = Some(plugin.clone()));
+        self.attach.push(Box::new(|plugin, served| served.fast_filter = Some(plugin.clone())));
         self
     }
 
@@ -295,7 +321,17 @@ impl<T: Send + Sync + 'static> Definition<T> {
     where
         T: FastScore,
     {
-        self.attach.push(|plugin, served| served.fast_score = Some(plugin.clone()));
+        self.attach.push(Box::new(|plugin, served| served.fast_score = Some(plugin.clone())));
+        self
+    }
+
+    /// The type wants to know when a cycle begins.
+    #[must_use]
+    pub fn cycle_start(mut self) -> Self
+    where
+        T: CycleStart,
+    {
+        self.attach.push(Box::new(|plugin, served| served.cycle_start = Some(plugin.clone())));
         self
     }
 
@@ -305,7 +341,7 @@ impl<T: Send + Sync + 'static> Definition<T> {
     where
         T: Requeue,
     {
-        self.attach.push(|plugin, served| served.requeue = Some(plugin.clone()));
+        self.attach.push(Box::new(|plugin, served| served.requeue = Some(plugin.clone())));
         self
     }
 }
@@ -329,24 +365,52 @@ impl<T: Send + Sync + 'static> From<Definition<T>> for Registration {
     }
 }
 
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration").field("name", &self.name).field("points", &self.points).finish()
+    }
+}
+
+/// Makes plugins of names that no registry knows, from their arguments alone: out of a file, say.
+pub trait Loader: Send + Sync {
+    /// The plugin of a name; `None` if these arguments are not those of a plugin that can be loaded.
+    fn load(&self, name: &str, args: &Args<'_>) -> Option<Result<Registration, Problems>>;
+
+    /// How arguments say that a plugin is to be loaded: the hint for a name that nobody knows.
+    fn hint(&self, name: &str) -> String;
+}
+
 /// The plugins that exist, by name.
 #[derive(Default)]
-pub struct Registry(BTreeMap<&'static str, Registration>);
+pub struct Registry {
+    plugins: BTreeMap<Name, Registration>,
+    loader: OnceLock<Box<dyn Loader>>,
+}
 
 impl Registry {
     /// Adds a plugin, or replaces the one of its name.
     pub fn add(&mut self, plugin: impl Into<Registration>) {
         let plugin = plugin.into();
-        self.0.insert(plugin.name, plugin);
+        self.plugins.insert(plugin.name.clone(), plugin);
     }
 
     /// A plugin by name.
     pub fn get(&self, name: &str) -> Option<&Registration> {
-        self.0.get(name)
+        self.plugins.get(name)
     }
 
     /// All plugins, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Registration> {
-        self.0.values()
+        self.plugins.values()
+    }
+
+    /// Loads plugins of other names from here on; the first loader stays.
+    pub fn load_others_with(&self, loader: impl Loader + 'static) {
+        let _ = self.loader.set(Box::new(loader));
+    }
+
+    /// What loads plugins of other names.
+    pub fn loader(&self) -> Option<&dyn Loader> {
+        self.loader.get().map(|loader| &**loader)
     }
 }

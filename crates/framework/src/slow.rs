@@ -75,6 +75,10 @@ impl FilterPart for SlowFilter {
     fn asked(&self) -> Asked {
         if self.failed { Asked::Failed } else { Asked::Always }
     }
+
+    fn meet(&mut self, pod: &Arc<Pod>) {
+        self.pod.clone_from(pod);
+    }
 }
 
 /// A score that is given column by column.
@@ -134,5 +138,9 @@ impl ScorePart for SlowScore {
 
     fn asked(&self) -> Asked {
         if self.failed { Asked::Failed } else { Asked::Always }
+    }
+
+    fn meet(&mut self, pod: &Arc<Pod>) {
+        self.pod.clone_from(pod);
     }
 }

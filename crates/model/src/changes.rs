@@ -32,9 +32,33 @@ pub struct Moment {
     pods: u64,
 }
 
+/// Tells one history from another. A copy of a cluster has a history of its own from then on.
+#[derive(Debug, Default)]
+pub struct History(Arc<()>);
+
+impl History {
+    /// The same history, to compare with later.
+    #[must_use]
+    pub fn mark(&self) -> Self {
+        Self(self.0.clone())
+    }
+
+    /// Whether both are the same history.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Clone for History {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
 /// The latest changes.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
+    history: History,
     /// How often something other than a pod's place has changed.
     facts: u64,
     /// How many pods have come or left.
@@ -43,6 +67,11 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// Which history this is: moments of different ones cannot be compared.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
     /// Now.
     pub fn now(&self) -> Moment {
         Moment { facts: self.facts, pods: self.pods }

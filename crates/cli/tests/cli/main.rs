@@ -7,6 +7,7 @@ mod conformance;
 mod deploy;
 mod dynamic_scoring;
 mod explain;
+mod guests;
 mod invocation;
 mod run;
 mod shell;

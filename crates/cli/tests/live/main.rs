@@ -15,6 +15,7 @@ mod election;
 mod extenders;
 mod faults;
 mod filters;
+mod guests;
 mod load;
 mod preemption;
 mod pressure;

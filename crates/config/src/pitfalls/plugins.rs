@@ -55,8 +55,8 @@ fn no_effect(seen: &Seen<'_>, point: &str, name: &str, all: bool) -> Option<(Str
     if all {
         return Some(("* disables all plugins already".to_owned(), None));
     }
-    let Some(plugin) = seen.registry.get(name) else {
-        let meant = plugin_sets::did_you_mean(name, seen.registry);
+    let Some(plugin) = seen.known.get(name) else {
+        let meant = seen.known.did_you_mean(name);
         return Some((format!("there is no plugin {name:?}"), meant));
     };
     let on_by_default = defaults::PLUGINS.iter().any(|(default, _)| *default == name);
@@ -77,11 +77,10 @@ fn arguments_without_effect(seen: &Seen<'_>, problems: &mut Problems) {
         let name = &*config.name;
         let path = format!("{}.pluginConfig[{index}]", seen.at);
         let runs = seen.profile.points.values().flatten().any(|choice| &*choice.plugin == name);
-        if seen.registry.get(name).is_none() {
+        if seen.known.get(name).is_none() {
             let message = format!("these arguments have no effect: there is no plugin {name:?}");
-            let hint = plugin_sets::removed(name)
-                .map(str::to_owned)
-                .or_else(|| plugin_sets::did_you_mean(name, seen.registry));
+            let hint =
+                plugin_sets::removed(name).map(str::to_owned).or_else(|| seen.known.did_you_mean(name));
             problems.push(
                 seen.text.warning(path, message).hint(hint.unwrap_or_else(|| "remove the entry".to_owned())),
             );
@@ -97,8 +96,7 @@ fn arguments_without_effect(seen: &Seen<'_>, problems: &mut Problems) {
 fn unprepared(seen: &Seen<'_>, before: Point, step: Point, problems: &mut Problems) {
     let mut plugins_by_path: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for choice in seen.profile.at(step) {
-        let prepares =
-            seen.registry.get(&choice.plugin).is_some_and(|plugin| plugin.points().contains(&before));
+        let prepares = seen.known.get(&choice.plugin).is_some_and(|plugin| plugin.points().contains(&before));
         let prepared = seen.profile.at(before).iter().any(|other| other.plugin == choice.plugin);
         if prepares && !prepared {
             plugins_by_path

@@ -47,8 +47,8 @@ fn lines() -> impl Strategy<Value = String> {
 
 fn plugin_set() -> impl Strategy<Value = String> {
     let registry = supercargo_plugins::registry();
-    let mut names: Vec<&str> = registry.iter().map(|plugin| plugin.name()).collect();
-    names.extend(["'*'", "NoSuchPlugin"]);
+    let mut names: Vec<String> = registry.iter().map(|plugin| plugin.name().to_owned()).collect();
+    names.extend(["'*'", "NoSuchPlugin"].map(str::to_owned));
     let entry =
         (prop::sample::select(names), prop::option::of(-1..4_i32)).prop_map(|(name, weight)| match weight {
             Some(weight) => format!("{{name: {name}, weight: {weight}}}"),

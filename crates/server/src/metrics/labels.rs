@@ -182,6 +182,14 @@ label! {
 }
 
 label! {
+    /// What came of a changed file of a WebAssembly plugin.
+    Reload {
+        Loaded = "loaded",
+        Refused = "refused",
+    }
+}
+
+label! {
     /// What has changed in the cluster. The names are those of the events that plugins ask for.
     Resource {
         Pod = "Pod",

@@ -5,7 +5,7 @@ use prometheus::{IntCounter, IntCounterVec, Registry};
 use super::{
     BuildInfo,
     define::Define,
-    labels::{Path, Watched},
+    labels::{Path, Reload, Watched},
 };
 
 /// What only Supercargo has.
@@ -14,6 +14,8 @@ pub struct Own {
     watch_restarts: IntCounterVec,
     events_dropped: IntCounter,
     dynamic_scoring_errors: IntCounter,
+    wasm_errors: IntCounterVec,
+    wasm_reloads: IntCounterVec,
 }
 
 impl Own {
@@ -42,6 +44,16 @@ impl Own {
                 "supercargo_dynamic_scoring_errors_total",
                 "Texts of DynamicScoring's ConfigMaps that could not be read, so that what held before still holds.",
             ),
+            wasm_errors: define.counters(
+                "supercargo_wasm_errors_total",
+                "Calls of WebAssembly plugins that failed, each with the cycle of a pod.",
+                &["plugin"],
+            ),
+            wasm_reloads: define.counters(
+                "supercargo_wasm_reloads_total",
+                "Changed files of WebAssembly plugins: loaded, or refused so that the old one stays.",
+                &["plugin", "result"],
+            ),
         }
     }
 
@@ -57,6 +69,16 @@ impl Own {
     /// A text of DynamicScoring could not be read.
     pub fn dynamic_scoring_is_broken(&self) {
         self.dynamic_scoring_errors.inc();
+    }
+
+    /// A call of a WebAssembly plugin failed.
+    pub fn guest_failed(&self, plugin: &str) {
+        self.wasm_errors.with_label_values(&[plugin]).inc();
+    }
+
+    /// The file of a WebAssembly plugin has changed.
+    pub fn guest_reloaded(&self, plugin: &str, result: Reload) {
+        self.wasm_reloads.with_label_values(&[plugin, result.as_str()]).inc();
     }
 
     /// Events about pods were dropped because too many waited.

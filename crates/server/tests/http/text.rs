@@ -6,8 +6,8 @@ use supercargo_server::{
     Clock,
     metrics::{
         Action, Attempt, BuildInfo, CONTENT_TYPE, Cached, Call, Event, ExtenderResult, ExtenderVerb,
-        ExtensionPoint, Hint, Method, Metrics, Operation, Path, Queue, Resource, Status, Success, Task,
-        VolumeStage, Watched,
+        ExtensionPoint, Hint, Method, Metrics, Operation, Path, Queue, Reload, Resource, Status, Success,
+        Task, VolumeStage, Watched,
     },
 };
 
@@ -75,6 +75,8 @@ fn measure_everything(metrics: &Metrics) {
     Watched::ALL.iter().for_each(|&resource| metrics.own.watch_restarted(resource));
     metrics.own.events_dropped(1);
     metrics.own.dynamic_scoring_is_broken();
+    metrics.own.guest_failed("ZonePacker");
+    Reload::ALL.iter().for_each(|&result| metrics.own.guest_reloaded("ZonePacker", result));
 }
 
 fn metrics() -> Metrics {

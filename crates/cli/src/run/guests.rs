@@ -1,0 +1,32 @@
+//! Plugins in WebAssembly while the scheduler runs: what happens to them is logged and counted, and their files are watched.
+
+use std::sync::Arc;
+
+use supercargo_manifest::Problem;
+use supercargo_server::metrics::{Metrics, Reload};
+use supercargo_wasm::{Event, Host, Watch};
+
+/// Follows the guests until the answer is dropped.
+pub(super) fn follow(host: &Host, metrics: Arc<Metrics>) -> Result<Watch, Problem> {
+    host.listen(move |event| tell(event, &metrics));
+    host.watch().map_err(|error| Problem::error(format!("cannot watch the files of guests: {error}")))
+}
+
+fn tell(event: &Event<'_>, metrics: &Metrics) {
+    match *event {
+        // The pod's own log line and event tell the rest.
+        Event::Failed { plugin, why } => {
+            tracing::debug!(plugin, why, "a guest failed");
+            metrics.own.guest_failed(plugin);
+        }
+        Event::Reloaded { plugin, file } => {
+            tracing::info!(plugin, file = %file.display(), "the guest's file has changed: the new one takes over");
+            metrics.own.guest_reloaded(plugin, Reload::Loaded);
+        }
+        Event::Refused { plugin, file, why } => {
+            let file = file.display();
+            tracing::warn!(plugin, %file, why, "the guest's file has changed and cannot be used: the old one stays");
+            metrics.own.guest_reloaded(plugin, Reload::Refused);
+        }
+    }
+}

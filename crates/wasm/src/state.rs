@@ -1,0 +1,184 @@
+//! What the host keeps beside an instance while it runs: what the guest asked for, its texts, and its limits.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use supercargo_model::Name;
+use wasmtime::{Caller, Error, Extern, Linker, ResourceLimiter};
+
+use crate::facts::{Form, NO_TEXT, NodeFact, PodFact};
+
+/// The module that guests import from.
+pub(crate) const IMPORTS: &str = "supercargo";
+/// A guest that wants more columns than this is mistaken.
+const MAX_FACTS: usize = 1024;
+/// What a guest says is cut here.
+const MAX_MESSAGE_BYTES: usize = 1024;
+/// A single text is not longer than this.
+const MAX_TEXT_BYTES: u32 = 1 << 20;
+const MAX_TABLE_ELEMENTS: usize = 100_000;
+
+/// The texts that a guest knows by their ids.
+#[derive(Default)]
+pub(crate) struct Texts {
+    ids: HashMap<Name, u32, RandomState>,
+    /// By id, less one.
+    all: Vec<Name>,
+}
+
+impl Texts {
+    pub(crate) fn id(&mut self, text: &str) -> u32 {
+        if let Some(id) = self.ids.get(text) {
+            return *id;
+        }
+        let text = Name::from(text);
+        self.all.push(text.clone());
+        let id = self.all.len() as u32;
+        self.ids.insert(text, id);
+        id
+    }
+
+    pub(crate) fn get(&self, id: u32) -> Option<&Name> {
+        self.all.get((id.checked_sub(1)?) as usize)
+    }
+
+    /// Keeps only the first texts.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        for text in self.all.drain(count..) {
+            self.ids.remove(&text);
+        }
+    }
+
+    /// By id, less one.
+    pub(crate) fn all(&self) -> &[Name] {
+        &self.all
+    }
+}
+
+/// What a store holds besides the guest.
+pub(crate) struct State {
+    pub(crate) node_facts: Vec<(NodeFact, Form)>,
+    pub(crate) pod_facts: Vec<(PodFact, Form)>,
+    pub(crate) texts: Texts,
+    /// Whether facts can be asked for: while the guest is made.
+    pub(crate) asks: bool,
+    /// What the guest said was wrong.
+    pub(crate) said: Option<String>,
+    max_memory_bytes: u64,
+    /// The guest wanted more memory than it may have.
+    pub(crate) wanted_memory: bool,
+}
+
+impl State {
+    pub(crate) fn new(max_memory_bytes: u64) -> Self {
+        Self {
+            node_facts: Vec::new(),
+            pod_facts: Vec::new(),
+            texts: Texts::default(),
+            asks: true,
+            said: None,
+            max_memory_bytes,
+            wanted_memory: false,
+        }
+    }
+}
+
+impl ResourceLimiter for State {
+    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let granted = desired as u64 <= self.max_memory_bytes;
+        self.wanted_memory |= !granted;
+        Ok(granted)
+    }
+
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(desired <= MAX_TABLE_ELEMENTS)
+    }
+
+    fn memories(&self) -> usize {
+        1
+    }
+}
+
+/// The functions that guests may import, with their types for messages.
+pub(crate) const FUNCTIONS: [(&str, &str); 4] = [
+    ("node_column", "(param i32 i32 i32) (result i32)"),
+    ("pod_fact", "(param i32 i32 i32) (result i32)"),
+    ("intern", "(param i32 i32) (result i32)"),
+    ("fail", "(param i32 i32)"),
+];
+
+/// What guests may import, and nothing else: no files, no network, no clock, no randomness.
+pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    linker.func_wrap(
+        IMPORTS,
+        "node_column",
+        |mut caller: Caller<'_, State>, at: u32, len: u32, form: u32| {
+            let fact = text(&mut caller, at, len)?;
+            let fact =
+                (NodeFact::parse(&fact).map_err(Error::msg)?, Form::from_code(form).map_err(Error::msg)?);
+            let state = caller.data_mut();
+            subscribe(&mut state.node_facts, fact, state.asks)
+        },
+    )?;
+    linker.func_wrap(
+        IMPORTS,
+        "pod_fact",
+        |mut caller: Caller<'_, State>, at: u32, len: u32, form: u32| {
+            let fact = text(&mut caller, at, len)?;
+            let fact =
+                (PodFact::parse(&fact).map_err(Error::msg)?, Form::from_code(form).map_err(Error::msg)?);
+            let state = caller.data_mut();
+            subscribe(&mut state.pod_facts, fact, state.asks)
+        },
+    )?;
+    linker.func_wrap(IMPORTS, "intern", |mut caller: Caller<'_, State>, at: u32, len: u32| {
+        let text = text(&mut caller, at, len)?;
+        let texts = &mut caller.data_mut().texts;
+        let id = texts.id(&text);
+        debug_assert_ne!(id, NO_TEXT);
+        wasmtime::Result::Ok(id)
+    })?;
+    linker.func_wrap(IMPORTS, "fail", |mut caller: Caller<'_, State>, at: u32, len: u32| {
+        let mut said = text(&mut caller, at, len)?;
+        if said.len() > MAX_MESSAGE_BYTES {
+            said.truncate(said.floor_char_boundary(MAX_MESSAGE_BYTES));
+            said.push('…');
+        }
+        caller.data_mut().said = Some(said);
+        wasmtime::Result::Ok(())
+    })?;
+    Ok(())
+}
+
+/// The place of a fact among those that were asked for; the same one if it was asked for before.
+fn subscribe<T: PartialEq>(facts: &mut Vec<T>, fact: T, asks: bool) -> wasmtime::Result<u32> {
+    if let Some(known) = facts.iter().position(|other| *other == fact) {
+        return Ok(known as u32);
+    }
+    if !asks {
+        return Err(Error::msg("facts can be asked for in supercargo_init only"));
+    }
+    if facts.len() >= MAX_FACTS {
+        return Err(Error::msg(format!("it asks for more than {MAX_FACTS} facts")));
+    }
+    facts.push(fact);
+    Ok(facts.len() as u32 - 1)
+}
+
+/// A text in the guest's memory.
+fn text(caller: &mut Caller<'_, State>, at: u32, len: u32) -> wasmtime::Result<String> {
+    if len > MAX_TEXT_BYTES {
+        return Err(Error::msg(format!(
+            "a text of {len} bytes is too long: at most {MAX_TEXT_BYTES} are read"
+        )));
+    }
+    let Some(Extern::Memory(memory)) = caller.get_export("memory") else {
+        return Err(Error::msg("it exports no memory"));
+    };
+    let (at, len) = (at as usize, len as usize);
+    let bytes = memory.data(&*caller).get(at..at + len);
+    let bytes =
+        bytes.ok_or_else(|| Error::msg(format!("a text at {at} of {len} bytes is not in its memory")))?;
+    let text = String::from_utf8(bytes.to_vec());
+    text.map_err(|_| Error::msg(format!("a text at {at} of {len} bytes is not UTF-8")))
+}

@@ -1,0 +1,11 @@
+//! Guests of all kinds, through the same doors as in production: a configuration, an engine, a decision.
+
+mod abi_page;
+mod configuration;
+mod facts;
+mod fast_equals_slow;
+mod hostile;
+mod preemption;
+mod reload;
+mod rust;
+mod support;
