@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::Serialize;
 use supercargo_config::Configuration;
 use supercargo_framework::registry::{Args, Point};
-use supercargo_manifest::{Problem, Problems, Source};
+use supercargo_manifest::{Entry, Problem, Problems, Source, Value};
 use supercargo_model::{
     Cluster, ConfigMap, Name, Timestamp,
     object::{Object, Objects},
@@ -31,8 +31,12 @@ pub(crate) enum Command {
 
 #[derive(clap::Args)]
 pub(crate) struct Check {
-    /// The text of the ConfigMap, `-` for stdin
+    /// The text, or a manifest of the ConfigMap that carries it; `-` for stdin
     file: PathBuf,
+
+    /// Which of the ConfigMap's texts, if it carries several
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
 
     /// The nodes: files or folders with what `kubectl get nodes -o yaml|json` prints
     #[arg(long, num_args = 1.., value_name = "FILE")]
@@ -61,7 +65,7 @@ pub(crate) struct Preferred {
 
 pub(crate) fn run(command: &Command, console: &mut Console) -> Result<Ending, Failure> {
     let Command::Check(options) = command;
-    let source = input::text(&options.file)?;
+    let source = carried(input::text(&options.file)?, options.key.as_deref())?;
     let preferences = dynamic_scoring::read(&source)?;
     if options.cluster.is_empty() {
         console.line(format!("{}: all is well", source.name))?;
@@ -75,6 +79,29 @@ pub(crate) fn run(command: &Command, console: &mut Console) -> Result<Ending, Fa
     let now = options.now.unwrap_or_else(Timestamp::now);
     print(&preferences, &cluster, now, options.output, console)?;
     Ok(Ending::Well)
+}
+
+/// The text itself; out of a ConfigMap's manifest, the text that it carries.
+fn carried(source: Source, key: Option<&str>) -> Result<Source, Problems> {
+    let documents = supercargo_manifest::read(&source).unwrap_or_default();
+    let is_map = |document: &&Value| document.get("kind").and_then(Value::as_str) == Some("ConfigMap");
+    let Some(data) = documents.iter().find(is_map).and_then(|map| map.get("data")) else {
+        return Ok(source);
+    };
+    let texts: Vec<&Entry> =
+        data.entries().iter().filter(|entry| key.is_none_or(|key| *key == *entry.key)).collect();
+    match *texts {
+        [Entry { key, value, .. }] => {
+            let text = value.as_str().unwrap_or_default();
+            Ok(Source::new(format!("{}/{key}", source.name), text))
+        }
+        [] => Err(Problem::error("the ConfigMap carries no such text").at(&source, data.at).into()),
+        _ => {
+            let keys: Vec<&str> = texts.iter().map(|entry| &*entry.key).collect();
+            let hint = format!("choose one with --key: {}", keys.join(", "));
+            Err(Problem::error("the ConfigMap carries several texts").at(&source, data.at).hint(hint).into())
+        }
+    }
 }
 
 /// An entry and the nodes that it selects.
@@ -139,8 +166,11 @@ impl Preferred {
                 return Err(Problem::error(what).hint(hint).into());
             }
             let source = input::text(file)?;
-            dynamic_scoring::read(&source)?;
-            places.keys().for_each(|place| replace(place, &source, objects));
+            for place in places.keys() {
+                let text = carried(source.clone(), Some(&place.key))?;
+                dynamic_scoring::read(&text)?;
+                replace(place, &text, objects);
+            }
         }
         check(&places, objects)
     }

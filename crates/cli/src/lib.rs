@@ -3,12 +3,19 @@
 //! Data goes to stdout, talk to stderr. The exit code is 0 if all is well, 1 if something was found that should not be
 //! (a difference, a warning under `--strict`), and 2 if a command could not do its work.
 //!
-//! A team that has plugins of its own builds the same command with them:
+//! A team that has plugins of its own builds the same command with them. `examples/plugins` does, and its TUTORIAL.md
+//! shows how:
 //!
 //! ```no_run
+//! use supercargo::framework::{points::PreEnqueue, registry::define, status::Verdict};
+//!
+//! struct Patience;
+//! impl PreEnqueue for Patience {
+//!     fn pre_enqueue(&self, _: &supercargo::model::Pod) -> Verdict { Ok(()) }
+//! }
+//!
 //! fn main() -> std::process::ExitCode {
-//!     let registry = supercargo_plugins::registry(); // … and `registry.add(…)` for each plugin of one's own
-//!     supercargo::run(std::env::args_os(), &registry)
+//!     supercargo::main(|plugins| plugins.add(define("Patience", |_| Ok(Patience)).pre_enqueue()))
 //! }
 //! ```
 
@@ -44,6 +51,18 @@ use crate::{
     failure::{Ending, Failure},
     output::Console,
 };
+
+// What a plugin is written with, so that a team depends on one crate.
+pub use supercargo_framework as framework;
+pub use supercargo_manifest as manifest;
+pub use supercargo_model as model;
+
+/// The whole command with kube-scheduler's plugins and those that `register` adds, for a `main` of one's own.
+pub fn main(register: impl FnOnce(&mut Registry)) -> ExitCode {
+    let mut registry = supercargo_plugins::registry();
+    register(&mut registry);
+    run(std::env::args_os(), &registry)
+}
 
 /// Runs the command with the given arguments, the first of which is the name of the program.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -> ExitCode {

@@ -7,5 +7,5 @@ use std::process::ExitCode;
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    supercargo::run(std::env::args_os(), &supercargo_plugins::registry())
+    supercargo::main(|_| {})
 }

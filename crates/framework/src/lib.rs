@@ -16,6 +16,8 @@ pub mod registry;
 mod slow;
 pub mod status;
 pub mod stopwatch;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod vector;
 
 pub use points::{MAX_SCORE, MIN_SCORE, Prepared, ScoreInput};

@@ -1,6 +1,30 @@
 //! The usual ways to bring scores into 0..=100.
 
-use crate::points::MAX_SCORE;
+use crate::{
+    points::MAX_SCORE,
+    status::{Status, Verdict},
+};
+
+/// The highest score on the scale that priority functions had before there were plugins.
+const MAX_OLD_SCORE: i64 = 10;
+
+/// Brings scores from the older scale of 0 to 10 to that of 0 to 100. A score outside of it is an error.
+///
+/// ```
+/// let mut column = [0, 7, 10];
+/// supercargo_framework::normalize::from_ten(&mut column).unwrap();
+/// assert_eq!(column, [0, 70, 100]);
+/// assert!(supercargo_framework::normalize::from_ten(&mut [11]).is_err());
+/// ```
+pub fn from_ten(column: &mut [i64]) -> Verdict {
+    for score in column {
+        if !(0..=MAX_OLD_SCORE).contains(score) {
+            return Err(Status::error(format!("score {score} is not within 0..={MAX_OLD_SCORE}")));
+        }
+        *score *= MAX_SCORE / MAX_OLD_SCORE;
+    }
+    Ok(())
+}
 
 /// The highest score becomes 100, the others keep their proportion to it. All 0 stays all 0.
 ///

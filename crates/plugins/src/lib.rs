@@ -23,8 +23,6 @@ pub mod priority_sort;
 mod resource_weights;
 pub mod scheduling_gates;
 pub mod taint_toleration;
-#[cfg(test)]
-mod testing;
 pub mod volume_binding;
 pub mod volume_restrictions;
 pub mod volume_zone;

@@ -79,6 +79,22 @@ fn check_tells_what_is_wrong_and_where() {
     insta::assert_snapshot!(ran);
 }
 
+#[test]
+fn the_manifest_of_a_config_map_does_as_well() {
+    let map = config_map(SCORES);
+    let ran = supercargo("dynamic-scoring check map.yaml -q", &[("map.yaml", &map)]);
+    assert_eq!(ran.stdout, "map.yaml/now.yaml: all is well\n", "{ran}");
+    let explain = "--dynamic-scoring map.yaml --now 2020-12-10T12:00:00Z";
+    assert_eq!(explained(explain, &[("map.yaml", &map)]).0, serde_json::json!([-19, 11]));
+    let two = map.replace("data: {", "data: {other: x, ");
+    let ran = supercargo("dynamic-scoring check map.yaml", &[("map.yaml", &two)]);
+    assert!(ran.stderr.contains("hint: choose one with --key: other, now.yaml"), "{ran}");
+    let chosen = supercargo("dynamic-scoring check map.yaml --key now.yaml -q", &[("map.yaml", &two)]);
+    assert_eq!(chosen.code, Some(0), "{chosen}");
+    let none = supercargo("dynamic-scoring check map.yaml --key missing", &[("map.yaml", &two)]);
+    assert!(none.code == Some(2) && none.stderr.contains("carries no such text"), "{none}");
+}
+
 /// The scores before normalizing and after, of `new` and `old`.
 fn explained(arguments: &str, more: &[(&str, &str)]) -> (serde_json::Value, serde_json::Value) {
     let all = format!("explain p --cluster nodes.yaml pod.yaml --config config.yaml -o json {arguments}");

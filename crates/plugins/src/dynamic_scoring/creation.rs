@@ -19,11 +19,14 @@ pub(super) enum Operator {
     Ago,
 }
 
-/// A bound as it is written.
+/// A bound as it is written: with `value`, or with `values` as the other expressions have them.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Written {
     operator: Operator,
-    value: String,
+    #[serde(default)]
+    value: Option<String>,
+    #[serde(default)]
+    values: Vec<String>,
 }
 
 /// A bound of a node's creation.
@@ -38,23 +41,26 @@ pub(super) enum Bound {
 impl Written {
     /// The bound; or what is wrong with its value.
     pub(super) fn read(&self) -> Result<Bound, String> {
+        let value = match (&self.value, &*self.values) {
+            (Some(value), []) | (None, [value]) => value,
+            _ => return Err("expected exactly one value".to_owned()),
+        };
         Ok(match self.operator {
-            Operator::After => Bound::After(self.moment()?),
-            Operator::Before => Bound::Before(self.moment()?),
-            Operator::Since => Bound::Since(self.span()?),
-            Operator::Ago => Bound::Ago(self.span()?),
+            Operator::After => Bound::After(moment(value)?),
+            Operator::Before => Bound::Before(moment(value)?),
+            Operator::Since => Bound::Since(span(value)?),
+            Operator::Ago => Bound::Ago(span(value)?),
         })
     }
+}
 
-    fn moment(&self) -> Result<Timestamp, String> {
-        let value = &self.value;
-        value.parse().map_err(|_| format!("{value:?} is not a time such as 2020-12-05T06:27:42Z"))
-    }
+fn moment(value: &str) -> Result<Timestamp, String> {
+    value.parse().map_err(|_| format!("{value:?} is not a time such as 2020-12-05T06:27:42Z"))
+}
 
-    fn span(&self) -> Result<Duration, String> {
-        let span = self.value.parse::<manifest::Duration>()?;
-        span.to_std().ok_or_else(|| format!("{span} lies in the future: the span must not be negative"))
-    }
+fn span(value: &str) -> Result<Duration, String> {
+    let span = value.parse::<manifest::Duration>()?;
+    span.to_std().ok_or_else(|| format!("{span} lies in the future: the span must not be negative"))
 }
 
 impl Bound {

@@ -9,7 +9,7 @@ use supercargo_model::{
 };
 
 use super::*;
-use crate::testing::by_name;
+use supercargo_framework::testing::by_name;
 
 const NOW: &str = "2020-12-10T12:00:00Z";
 
@@ -218,10 +218,14 @@ fn bounds_of_creation() {
         (&[], "d04 d05 d06 d08 d09 d10 x"),
     ];
     for (bounds, names) in cases {
-        let written: Vec<Value> =
-            bounds.iter().map(|(operator, value)| json!({"operator": operator, "value": value})).collect();
+        let write = |how: fn(&str, &str) -> Value| -> Vec<Value> {
+            bounds.iter().map(|(operator, value)| how(operator, value)).collect()
+        };
+        let one = write(|operator, value| json!({"operator": operator, "value": value}));
+        let listed = write(|operator, value| json!({"operator": operator, "values": [value]}));
         for spelling in ["creationExpressions", "creationExpression"] {
-            assert_eq!(selected(&nodes, json!({spelling: written})), *names, "{bounds:?}");
+            assert_eq!(selected(&nodes, json!({spelling: one})), *names, "{bounds:?}");
+            assert_eq!(selected(&nodes, json!({spelling: listed})), *names, "{bounds:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use supercargo_model::{
 };
 
 use super::*;
-use crate::testing::by_name;
+use supercargo_framework::testing::by_name;
 
 fn scores(formula: Formula, cluster: &Cluster, pod: &Pod) -> Vec<i64> {
     let nodes = by_name(cluster);

@@ -8,7 +8,7 @@ use supercargo_manifest::Source;
 use supercargo_model::testing::{Builder, cluster, node, object, pod};
 
 use super::*;
-use crate::testing::{filter, score, verdict};
+use supercargo_framework::testing::{filter, score, verdict};
 
 const REQUIRED_NEAR: &str = "/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution/-";
 const REQUIRED_FAR: &str = "/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution/-";

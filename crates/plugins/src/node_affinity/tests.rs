@@ -4,7 +4,7 @@ use supercargo_manifest::Source;
 use supercargo_model::testing::{cluster, node, pod};
 
 use super::*;
-use crate::testing::{filter, score};
+use supercargo_framework::testing::{filter, score};
 
 fn required(terms: Value) -> Value {
     json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}})

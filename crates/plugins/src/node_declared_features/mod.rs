@@ -62,8 +62,8 @@ impl FastFilter for NodeDeclaredFeatures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::filter;
     use serde_json::json;
+    use supercargo_framework::testing::filter;
     use supercargo_model::testing::{cluster, node, pod};
 
     #[test]

@@ -85,8 +85,8 @@ impl FastFilter for NodePorts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::filter;
     use serde_json::json;
+    use supercargo_framework::testing::filter;
     use supercargo_model::testing::{Builder, cluster, node, pod};
 
     fn with_port(pod: Builder, ip: &str, protocol: &str, port: i32) -> Builder {

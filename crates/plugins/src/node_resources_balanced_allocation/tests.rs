@@ -2,7 +2,7 @@ use supercargo_manifest::Source;
 use supercargo_model::testing::{cluster, node, pod};
 
 use super::*;
-use crate::testing::plain_score;
+use supercargo_framework::testing::plain_score;
 
 fn with_args(text: &str) -> Result<NodeResourcesBalancedAllocation, Problems> {
     let source = Source::new("config.yaml", text);

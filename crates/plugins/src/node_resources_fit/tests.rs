@@ -4,7 +4,7 @@ use supercargo_manifest::Source;
 use supercargo_model::testing::{Builder, cluster, node, pod};
 
 use super::*;
-use crate::testing::{by_name, plain_score};
+use supercargo_framework::testing::{by_name, plain_score};
 
 fn with_args<T>(text: &str, new: impl Fn(&Args<'_>) -> Result<T, Problems>) -> Result<T, Problems> {
     let source = Source::new("config.yaml", text);

@@ -3,7 +3,7 @@ use supercargo_framework::{Code, event::Change};
 use supercargo_model::testing::{Builder, cluster, node, object, pod};
 
 use super::*;
-use crate::testing::filter;
+use supercargo_framework::testing::filter;
 
 const DRIVER: &str = "csi.example.com";
 const EBS: &str = "ebs.csi.aws.com";

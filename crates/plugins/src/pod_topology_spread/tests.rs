@@ -8,7 +8,7 @@ use supercargo_manifest::Source;
 use supercargo_model::testing::{Builder, cluster, node, object, pod};
 
 use super::*;
-use crate::testing::{filter, score, verdict};
+use supercargo_framework::testing::{filter, score, verdict};
 
 fn with_args(text: &str) -> Result<PodTopologySpread, Problems> {
     let source = Source::new("config.yaml", text);

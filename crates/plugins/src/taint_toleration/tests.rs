@@ -3,7 +3,7 @@ use supercargo_framework::event::Change;
 use supercargo_model::testing::{Builder, cluster, node, pod};
 
 use super::*;
-use crate::testing::score;
+use supercargo_framework::testing::score;
 
 fn passes(node: Builder, tolerations: &[Value]) -> bool {
     let cluster = cluster([node]);

@@ -10,7 +10,7 @@ mod assumed;
 mod plan;
 
 use super::*;
-use crate::testing::{filter, plain_score};
+use supercargo_framework::testing::{filter, plain_score};
 
 const OUT_OF_REACH: &str = "node(s) didn't match PersistentVolume's node affinity";
 const NOTHING_TO_BIND: &str = "node(s) didn't find available persistent volumes to bind";

@@ -3,7 +3,7 @@ use supercargo_framework::{Code, event::Change};
 use supercargo_model::testing::{Builder, cluster, node, object, pod};
 
 use super::*;
-use crate::testing::{filter, verdict};
+use supercargo_framework::testing::{filter, verdict};
 
 fn with_disk(name: &str, disk: &Value) -> Builder {
     let mut volume = disk.clone();

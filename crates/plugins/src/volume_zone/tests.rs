@@ -3,7 +3,7 @@ use supercargo_framework::{Code, event::Change};
 use supercargo_model::testing::{Builder, cluster, node, object, pod};
 
 use super::*;
-use crate::testing::{filter, verdict};
+use supercargo_framework::testing::{filter, verdict};
 
 fn volume(name: &str, labels: Value) -> Builder {
     object(json!({

@@ -34,7 +34,7 @@ fn planned(pod: &Builder, objects: impl IntoIterator<Item = Builder>) -> String 
 }
 
 fn cluster_nodes(cluster: &Cluster) -> impl Iterator<Item = &NodeInfo> {
-    crate::testing::by_name(cluster).into_iter()
+    supercargo_framework::testing::by_name(cluster).into_iter()
 }
 
 fn told(plan: &VolumePlan) -> String {
