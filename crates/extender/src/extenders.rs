@@ -174,11 +174,6 @@ impl Extender {
     }
 }
 
-/// What the cycle knows of extenders, in the order in which they are asked.
-pub fn roles(extenders: &[config::Extender]) -> Vec<ExtenderRole> {
-    in_order(extenders).map(role).collect()
-}
-
 /// The ignorable ones come last, as in kube-scheduler.
 fn in_order(extenders: &[config::Extender]) -> impl Iterator<Item = &config::Extender> {
     let counting = extenders.iter().filter(|extender| !extender.ignorable);
@@ -363,5 +358,39 @@ fn judge<T>(
             let said = if said.is_empty() { said } else { format!(": {said}") };
             failed(How::Failed, format!("failed {verb} with extender at URL {url}, code {status}{said}"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Http;
+
+    struct NoTime;
+
+    impl Clock for NoTime {
+        fn uptime(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[test]
+    fn ignorable_extenders_are_asked_last_and_verbs_follow_the_prefix() {
+        let extender = |url: &str, ignorable| config::Extender {
+            url_prefix: url.to_owned(),
+            filter_verb: "filter".to_owned(),
+            ignorable,
+            ..config::Extender::default()
+        };
+        let given =
+            [extender("http://a/x/", true), extender("http://b", false), extender("http://c//", false)];
+        let way = |extender: &config::Extender| Http::new(extender).map(|http| Arc::new(http) as _);
+        let extenders = Extenders::new(&given, way, Arc::new(NoTime), Arc::new(NoWatcher)).unwrap();
+        let urls: Vec<String> = extenders.all().iter().map(|extender| extender.url(Verb::Filter)).collect();
+        assert_eq!(urls, ["http://b/filter", "http://c/filter", "http://a/x/filter"]);
     }
 }

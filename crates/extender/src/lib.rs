@@ -22,6 +22,6 @@ mod tls;
 pub use breaker::{FAILURES_IN_A_ROW, REST};
 pub use call::{ANSWER_ALLOWANCE_BYTES, Call};
 pub use client::{Failed, Http, Reply, Transport};
-pub use extenders::{BindError, Clock, Extender, Extenders, How, NoWatcher, Verb, Watcher, roles};
+pub use extenders::{BindError, Clock, Extender, Extenders, How, NoWatcher, Verb, Watcher};
 pub use originals::{Originals, Wanted, prepared};
 pub use tls::Unusable;
