@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use supercargo_model::Key;
+use supercargo_model::{Key, Pod};
 
 use crate::world::{ContentType, Method, Request};
 
@@ -36,9 +36,9 @@ pub fn patch_pod_status(pod: &Key, patch: &Value) -> Request {
 
 /// Marks a pod that is about to be deleted to make room, in kube-scheduler's words. The identity makes sure that it is
 /// still the same pod.
-pub fn mark_preempted(pod: &Key, uid: &str, scheduler_name: &str, now: Timestamp) -> Request {
+pub fn mark_preempted(pod: &Pod, scheduler_name: &str, now: Timestamp) -> Request {
     let message = format!("{scheduler_name}: preempting to accommodate a higher priority pod");
-    let condition = json!({
+    let mut condition = json!({
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "PreemptionByScheduler",
@@ -46,7 +46,16 @@ pub fn mark_preempted(pod: &Key, uid: &str, scheduler_name: &str, now: Timestamp
         "lastProbeTime": null,
         "lastTransitionTime": whole_seconds(now),
     });
-    patch_pod_status(pod, &json!({"metadata": {"uid": uid}, "status": {"conditions": [condition]}}))
+    observe(&mut condition, pod.generation);
+    let patch = json!({"metadata": {"uid": &*pod.uid}, "status": {"conditions": [condition]}});
+    patch_pod_status(&pod.key(), &patch)
+}
+
+/// Says in a condition which version of the pod's spec it is about, as kube-scheduler does; unless that is not known.
+pub(crate) fn observe(condition: &mut Value, generation: i64) {
+    if generation != 0 {
+        condition["observedGeneration"] = generation.into();
+    }
 }
 
 /// Reads a claim.
@@ -141,7 +150,9 @@ mod tests {
     #[test]
     fn a_victim_is_told_why() {
         let now: Timestamp = "2026-01-02T03:04:05.6789Z".parse().unwrap();
-        let request = mark_preempted(&Key::new("ns", "p"), "u1", "default-scheduler", now);
+        let pod = json!({"metadata": {"namespace": "ns", "name": "p", "uid": "u1", "generation": 2}});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let request = mark_preempted(&pod, "default-scheduler", now);
         assert_eq!(request.to_string(), "PATCH /api/v1/namespaces/ns/pods/p/status");
         let condition = &body(&request)["status"]["conditions"][0];
         assert_eq!(condition["reason"], "PreemptionByScheduler");
@@ -150,6 +161,7 @@ mod tests {
             "default-scheduler: preempting to accommodate a higher priority pod"
         );
         assert_eq!(condition["lastTransitionTime"], "2026-01-02T03:04:05Z");
+        assert_eq!(condition["observedGeneration"], 2);
     }
 
     #[test]

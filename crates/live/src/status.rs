@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use supercargo_model::{Key, Name};
 
 use crate::{
-    requests::{patch_pod_status, whole_seconds},
+    requests::{observe, patch_pod_status, whole_seconds},
     world::Request,
 };
 
@@ -35,6 +35,8 @@ pub struct NotScheduled {
     pub reason: Reason,
     /// Why, in a sentence.
     pub message: String,
+    /// The version of the pod's spec that this is about; 0 if it is not known.
+    pub generation: i64,
 }
 
 /// What happens to the nominated node.
@@ -106,14 +108,16 @@ impl Told {
 }
 
 fn written(condition: &NotScheduled, since: Timestamp) -> Value {
-    json!({
+    let mut written = json!({
         "type": "PodScheduled",
         "status": "False",
         "reason": condition.reason.as_str(),
         "message": condition.message,
         "lastProbeTime": null,
         "lastTransitionTime": whole_seconds(since),
-    })
+    });
+    observe(&mut written, condition.generation);
+    written
 }
 
 #[cfg(test)]
@@ -125,7 +129,8 @@ mod tests {
     }
 
     fn patch(told: &mut Told, message: &str, nomination: Nomination, at: i64) -> Option<Value> {
-        let condition = NotScheduled { reason: Reason::Unschedulable, message: message.to_owned() };
+        let condition =
+            NotScheduled { reason: Reason::Unschedulable, message: message.to_owned(), generation: 3 };
         let request = told.update(&Key::new("ns", "p"), "u", Some(condition), nomination, now(at))?;
         assert_eq!(request.to_string(), "PATCH /api/v1/namespaces/ns/pods/p/status");
         Some(serde_json::from_slice(&request.body).unwrap())
@@ -140,7 +145,7 @@ mod tests {
             json!({"metadata": {"uid": "u"}, "status": {"conditions": [{
                 "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                 "message": "0/1 nodes are available", "lastProbeTime": null,
-                "lastTransitionTime": "2027-01-15T08:00:00Z"}]}})
+                "lastTransitionTime": "2027-01-15T08:00:00Z", "observedGeneration": 3}]}})
         );
         assert_eq!(patch(&mut told, "0/1 nodes are available", Nomination::Keep, 5), None);
         let other = patch(&mut told, "0/2 nodes are available", Nomination::Keep, 9).unwrap();

@@ -23,6 +23,9 @@ pub struct Meta {
     /// Its annotations.
     #[serde(default)]
     pub annotations: Labels,
+    /// Which version of its spec this is.
+    #[serde(default)]
+    pub generation: i64,
     /// When it was made.
     #[serde(default)]
     pub creation_timestamp: Option<Timestamp>,

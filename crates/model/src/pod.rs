@@ -26,6 +26,8 @@ pub struct Pod {
     pub name: Name,
     /// Distinguishes it from an earlier pod of the same name.
     pub uid: Name,
+    /// Which version of its spec this is; 0 where the API server does not count them.
+    pub generation: i64,
     /// When it was made.
     pub created: Option<Timestamp>,
     /// Its deletion was asked for.
@@ -405,6 +407,7 @@ impl From<Written> for Pod {
             },
             namespace,
             name: metadata.name.clone(),
+            generation: metadata.generation,
             created: metadata.creation_timestamp,
             terminating: metadata.deletion_timestamp.is_some(),
             preempted: status.was_preempted(),

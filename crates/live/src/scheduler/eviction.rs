@@ -177,7 +177,7 @@ async fn evict(
 ) -> Result<(), String> {
     let key = victim.key();
     let scheduler_name = &preemptor.spec.scheduler_name;
-    let mark = || requests::mark_preempted(&key, &victim.uid, scheduler_name, world.now());
+    let mark = || requests::mark_preempted(victim, scheduler_name, world.now());
     if !until_done(world, lease, mark).await? {
         return Ok(());
     }

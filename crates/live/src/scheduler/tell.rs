@@ -41,7 +41,7 @@ impl Teller {
     /// A pod was not scheduled. What becomes of its nominated node, if anything does.
     pub(super) fn failed(&self, pod: &Pod, reason: Reason, message: &str, nomination: Nomination) {
         self.recorder.record(Event::failed_scheduling(pod, message));
-        let condition = NotScheduled { reason, message: message.to_owned() };
+        let condition = NotScheduled { reason, message: message.to_owned(), generation: pod.generation };
         self.statuses.want(pod.key(), &pod.uid, pod.nominated_node.as_ref(), Some(condition), nomination);
     }
 
