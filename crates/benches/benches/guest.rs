@@ -29,11 +29,12 @@ const ROUNDS: usize = 5;
 /// Pods that are placed before the clock starts.
 const WARM_UP_PODS: usize = 200;
 
-/// From 0 to 1; 0 of nothing.
+/// From 0 to 1; 0 of nothing, which is not a number and so not above 0.
 #[inline(always)]
 fn share(part: f64, whole: f64) -> f64 {
     let share = part / whole;
-    if share > 0.0 && whole > 0.0 { share.min(1.0) } else { 0.0 }
+    let share = if share > 1.0 { 1.0 } else { share };
+    if share > 0.0 { share } else { 0.0 }
 }
 
 /// The example's score, as a plugin author writes it: node by node over the list.

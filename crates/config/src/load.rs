@@ -72,13 +72,18 @@ pub fn default_configuration(registry: &Registry) -> Result<Configuration, Probl
     load(&Source::new("<defaults>", text), registry).map(|loaded| loaded.configuration)
 }
 
-fn read(source: &Source, root: &Value, registry: &Registry, problems: &mut Problems) -> Option<Resolved> {
+fn read<'r>(
+    source: &Source,
+    root: &Value,
+    registry: &'r Registry,
+    problems: &mut Problems,
+) -> Option<Resolved<'r>> {
     let (document, wrong) = decode(source, root);
     let mut found = Problems::default();
     let text = Text { source, root };
     let resolved = document.map(|document| {
         let resolved = resolve::resolve(&document, text, registry, &mut found);
-        pitfalls::warn(&document, &resolved, registry, text, &mut found);
+        pitfalls::warn(&document, &resolved, text, &mut found);
         resolved
     });
     // What follows only from a field that could not be read says nothing about the text.

@@ -3,7 +3,6 @@
 mod plugins;
 mod weights;
 
-use supercargo_framework::registry::Registry;
 use supercargo_manifest::Problems;
 
 use crate::{
@@ -22,23 +21,16 @@ struct Seen<'a> {
     fields: &'a ProfileFields,
     merged: &'a Merged,
     profile: &'a ProfileConfiguration,
-    known: Known<'a>,
+    known: &'a Known<'a>,
     text: Text<'a>,
 }
 
 /// Warns of pitfalls.
-pub(crate) fn warn(
-    document: &Document,
-    resolved: &Resolved,
-    registry: &Registry,
-    text: Text<'_>,
-    problems: &mut Problems,
-) {
+pub(crate) fn warn(document: &Document, resolved: &Resolved<'_>, text: Text<'_>, problems: &mut Problems) {
     percentages(document, text, problems);
     extenders(document, text, problems);
     let profiles = document.profiles.iter().zip(&resolved.merged).zip(&resolved.configuration.profiles);
-    for (index, ((fields, merged), profile)) in profiles.enumerate() {
-        let known = Known::of(registry, profile);
+    for (index, ((fields, (merged, known)), profile)) in profiles.enumerate() {
         let seen = Seen { at: format!("profiles[{index}]"), fields, merged, profile, known, text };
         plugins::warn(&seen, problems);
         weights::warn(&seen, problems);

@@ -18,19 +18,19 @@ use crate::{
     plugin_args, plugin_sets, validate,
 };
 
-/// A configuration and how its profiles were merged.
-pub(crate) struct Resolved {
+/// A configuration, how its profiles were merged, and which plugins each can name.
+pub(crate) struct Resolved<'r> {
     pub(crate) configuration: Configuration,
-    pub(crate) merged: Vec<Merged>,
+    pub(crate) merged: Vec<(Merged, Known<'r>)>,
 }
 
 /// Fills in what is absent, merges the plugins and reports everything that is wrong.
-pub(crate) fn resolve(
+pub(crate) fn resolve<'r>(
     document: &Document,
     text: Text<'_>,
-    registry: &Registry,
+    registry: &'r Registry,
     problems: &mut Problems,
-) -> Resolved {
+) -> Resolved<'r> {
     validate::validate(document, text, problems);
     let leader_election = leader_election(&document.leader_election);
     validate::leader_election(&leader_election, text, problems);
@@ -94,25 +94,25 @@ fn leader_election(fields: &LeaderElectionFields) -> LeaderElection {
     }
 }
 
-fn profiles(
+fn profiles<'r>(
     document: &Document,
     text: Text<'_>,
-    registry: &Registry,
+    registry: &'r Registry,
     problems: &mut Problems,
-) -> Vec<(Merged, ProfileConfiguration)> {
+) -> Vec<((Merged, Known<'r>), ProfileConfiguration)> {
     let default = [ProfileFields::default()];
     let profiles = if document.profiles.is_empty() { &default } else { &*document.profiles };
     let resolve = |(index, fields)| profile(&format!("profiles[{index}]"), fields, text, registry, problems);
     profiles.iter().enumerate().map(resolve).collect()
 }
 
-fn profile(
+fn profile<'r>(
     at: &str,
     fields: &ProfileFields,
     text: Text<'_>,
-    registry: &Registry,
+    registry: &'r Registry,
     problems: &mut Problems,
-) -> (Merged, ProfileConfiguration) {
+) -> ((Merged, Known<'r>), ProfileConfiguration) {
     let arguments = arguments(at, fields, text);
     let known = Known::load(registry, &arguments, problems);
     plugin_sets::check_written(at, &fields.plugins, &known, text, problems);
@@ -134,7 +134,7 @@ fn profile(
         loaded: known.loaded.clone(),
     };
     plugin_args::check(at, fields, &profile, registry, text, problems);
-    (merged, profile)
+    ((merged, known), profile)
 }
 
 /// A weight means something at Score only.

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use supercargo_framework::fast::{
-    Asked, CLOSED, Compiled, FastFilter, FastScore, FilterPart, OPEN, ScorePart,
+use supercargo_framework::{
+    fast::{Asked, CLOSED, Compiled, FastFilter, FastScore, FilterPart, OPEN, ScorePart},
+    points::{MAX_SCORE, MIN_SCORE},
+    vector::vectorized,
 };
 use supercargo_model::{Cluster, NodeId, Pod};
 
@@ -25,9 +27,14 @@ impl Part {
     }
 
     fn note_open(&mut self, open: &[f64]) {
-        self.rows.clear();
-        let rows = open.iter().enumerate().filter(|(_, open)| **open == OPEN);
-        self.rows.extend(rows.map(|(row, _)| row as u32));
+        // Without a branch: every row is written, and the next one over it if it is not open.
+        self.rows.resize(open.len(), 0);
+        let mut count = 0;
+        for (row, open) in open.iter().enumerate() {
+            self.rows[count] = row as u32;
+            count += usize::from(*open == OPEN);
+        }
+        self.rows.truncate(count);
     }
 
     fn how_asked(&self) -> Asked {
@@ -65,10 +72,17 @@ impl ScorePart for ScoreByGuest {
         let part = &mut self.0;
         part.note_open(open);
         let take = |instance: &Instance| {
-            for (points, score) in column.iter_mut().zip(instance.scores()) {
-                // Closed nodes may have got anything.
-                *points = score.clamp(0, 100) as i32 as f64;
-            }
+            let scores = instance.scores();
+            vectorized(
+                #[inline(always)]
+                || {
+                    for (points, score) in column.iter_mut().zip(scores) {
+                        // Closed nodes may have got anything.
+                        let score = i64::from_le_bytes(*score).clamp(MIN_SCORE, MAX_SCORE);
+                        *points = f64::from(score as i32);
+                    }
+                },
+            );
         };
         let gave = part.guest.score_rows(cluster, &part.pod, &part.rows, true, |_| {}, take);
         part.failed = gave.is_err();

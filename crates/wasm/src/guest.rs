@@ -11,6 +11,7 @@ use std::{
 use supercargo_framework::{
     Code, Prepared, ScoreInput, Status, Verdict,
     points::{CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, PreScore, PreScoreOutcome, Score},
+    vector::vectorized,
 };
 use supercargo_model::{
     Cluster, Name, NodeId, NodeInfo, Pod, PodSpec,
@@ -253,8 +254,8 @@ impl Guest {
             pod,
             &rows,
             prepares,
-            |instance| raw.extend(instance.scores()),
-            |instance| normalized.extend(instance.scores()),
+            |instance| raw.extend(instance.scores().iter().map(number)),
+            |instance| normalized.extend(instance.scores().iter().map(number)),
         )?;
         let of_nodes = |by_row: &[i64]| nodes.iter().map(|node| by_row[node.id.index()]).collect();
         Ok(gave.then(|| Scored { raw: of_nodes(&raw), normalized: of_nodes(&normalized) }))
@@ -296,19 +297,27 @@ impl Guest {
     }
 }
 
+fn number(bytes: &[u8; 8]) -> i64 {
+    i64::from_le_bytes(*bytes)
+}
+
 fn check_scores(instance: &Instance, cluster: &Cluster, rows: &[u32], steps: Steps) -> Result<(), Fault> {
-    let in_range = |score: i64| (MIN_SCORE..=MAX_SCORE).contains(&score);
+    let in_range = |bytes: &[u8; 8]| (MIN_SCORE..=MAX_SCORE).contains(&i64::from_le_bytes(*bytes));
+    let scores = instance.scores();
     // Rows that nobody asked about are mostly in range, too: then one look at all of them is enough.
-    if instance.scores().all(in_range) {
+    let all_in_range = vectorized(
+        #[inline(always)]
+        || scores.iter().fold(true, |all, score| all & in_range(score)),
+    );
+    if all_in_range {
         return Ok(());
     }
-    let scores: Vec<i64> = instance.scores().collect();
-    let Some(row) = rows.iter().find(|row| !in_range(scores[**row as usize])) else {
+    let Some(row) = rows.iter().find(|row| !in_range(&scores[**row as usize])) else {
         return Ok(());
     };
     let node = cluster.node_at(NodeId::from_index(*row as usize)).name();
     let after = if steps.normalize { " after normalizing" } else { "" };
-    let score = scores[*row as usize];
+    let score = number(&scores[*row as usize]);
     Err(Fault(format!("the score {score} of node {node} is outside {MIN_SCORE}..={MAX_SCORE}{after}")))
 }
 

@@ -77,6 +77,9 @@ fn arguments_without_effect(seen: &Seen<'_>, problems: &mut Problems) {
         let name = &*config.name;
         let path = format!("{}.pluginConfig[{index}]", seen.at);
         let runs = seen.profile.points.values().flatten().any(|choice| &*choice.plugin == name);
+        if seen.known.is_told(name) {
+            continue;
+        }
         if seen.known.get(name).is_none() {
             let message = format!("these arguments have no effect: there is no plugin {name:?}");
             let hint =
