@@ -1,7 +1,7 @@
 //! What a plugin in WebAssembly costs a cycle, beside the same plugin in native Rust: the example guest, which scores nodes
 //! from a label and two resources.
 //!
-//!     cargo bench --package supercargo-benches --bench guest
+//!     cargo bench --package supercargo-wasm --bench guest
 
 use std::{path::Path, sync::Arc, time::Instant};
 
