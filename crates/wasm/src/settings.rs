@@ -160,7 +160,7 @@ pub(crate) struct Bytes(pub(crate) u64);
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
-        match units.iter().find(|(_, unit)| self.0 >= *unit && self.0 % unit == 0) {
+        match units.iter().find(|(_, unit)| self.0 >= *unit && self.0.is_multiple_of(*unit)) {
             Some((name, unit)) => write!(f, "{}{name}", self.0 / unit),
             None => write!(f, "{} bytes", self.0),
         }
