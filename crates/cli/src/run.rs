@@ -98,7 +98,7 @@ async fn schedule(
     let lease = campaign(&world, configuration);
     let watchers = (measured.clone() as _, measured.clone() as _);
     let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers)?;
-    let _watched = guests::follow(guests, measured.metrics())?;
+    let _watched = guests::follow(guests, measured.metrics(), scheduler.plugin_changes())?;
     let serving =
         Serving::start(options, configuration, registry, &world, &lease, &scheduler, measured, &stop);
     let server = serving.await.map_err(|error| Problem::error(error.to_string()))?;

@@ -509,6 +509,16 @@ fn pods_can_be_given_their_turn() {
 }
 
 #[test]
+fn a_plugin_that_judges_otherwise_gives_those_that_it_refused_their_turn() {
+    let mut waiting = Waiting::new();
+    waiting.add_refused(pod("its"), &["NodeName"]);
+    waiting.add_refused(pod("anothers"), &["NodeResourcesFit"]);
+    waiting.queue.plugin_changed("NodeName", waiting.now);
+    assert_eq!(waiting.place("its"), Some(Place::Active));
+    assert_eq!(waiting.place("anothers"), Some(Place::Unschedulable));
+}
+
+#[test]
 fn claims_to_nodes_follow_the_pod_through_the_queue() {
     let claims = |name: &str, node: &str| wants_cpu(name).set("/status/nominatedNodeName", node);
     let mut waiting = Waiting::new();

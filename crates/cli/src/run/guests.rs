@@ -6,9 +6,18 @@ use supercargo_manifest::Problem;
 use supercargo_server::metrics::{Metrics, Reload};
 use supercargo_wasm::{Event, Host, Watch};
 
-/// Follows the guests until the answer is dropped.
-pub(super) fn follow(host: &Host, metrics: Arc<Metrics>) -> Result<Watch, Problem> {
-    host.listen(move |event| tell(event, &metrics));
+/// Follows the guests until the answer is dropped, and says which of them judge otherwise from now on.
+pub(super) fn follow(
+    host: &Host,
+    metrics: Arc<Metrics>,
+    changed: impl Fn(&str) + Send + Sync + 'static,
+) -> Result<Watch, Problem> {
+    host.listen(move |event| {
+        tell(event, &metrics);
+        if let Event::Reloaded { plugin, .. } = event {
+            changed(plugin);
+        }
+    });
     host.watch().map_err(|error| Problem::error(format!("cannot watch the files of guests: {error}")))
 }
 

@@ -81,6 +81,32 @@ impl Guest {
     }
 }
 
+/// A guest that refuses every node, or none.
+fn refuses(all: bool) -> Vec<u8> {
+    let text = format!(
+        r#"(module
+          (memory (export "memory") 16) (global $free (mut i32) (i32.const 1024))
+          (func (export "supercargo_abi") (result i32) (i32.const 1))
+          (func (export "supercargo_alloc") (param $bytes i32) (result i32)
+            (global.get $free)
+            (global.set $free (i32.and (i32.const -16)
+              (i32.add (i32.const 15) (i32.add (global.get $free) (local.get $bytes))))))
+          (func (export "supercargo_filter") (param $frame i32) (result i32)
+            (local $row i32)
+            (loop $next
+              (if (i32.lt_u (local.get $row) (i32.load (local.get $frame)))
+                (then
+                  (i32.store
+                    (i32.add (i32.load offset=32 (local.get $frame)) (i32.shl (local.get $row) (i32.const 2)))
+                    (i32.const {}))
+                  (local.set $row (i32.add (local.get $row) (i32.const 1)))
+                  (br $next))))
+            (i32.const 0)))"#,
+        i32::from(all)
+    );
+    wat::parse_str(text).expect("a module")
+}
+
 fn wait_for(scheduler: &SchedulerProcess, words: &str, times: usize) {
     wait_until(words, || scheduler.log().matches(words).count() == times);
 }
@@ -132,4 +158,25 @@ fn a_guest_that_fails_costs_its_pods_and_not_the_scheduler() {
     guest.replace(&prefers("blue", ""));
     assert_eq!(stage.wait_until_bound("one"), "blue");
     assert!(scheduler.answers("/readyz", 200));
+}
+
+#[test]
+fn pods_that_the_old_guest_refused_are_tried_again_at_once() {
+    let stage = Stage::in_memory();
+    let guest = Guest::new(&refuses(true));
+    stage.make(node("only"));
+    let configuration = format!(
+        "{{schedulerName: {}, plugins: {{filter: {{enabled: [{{name: Picky}}]}}}}, \
+         pluginConfig: [{{name: Picky, args: {{path: '{}'}}}}]}}",
+        stage.name,
+        guest.path()
+    );
+    let scheduler = stage.scheduler_of(&format!("podMaxBackoffSeconds: 1\nprofiles: [{configuration}]"));
+    stage.make(pod("one"));
+    let event = stage.wait_for_event("one", "FailedScheduling");
+    let note = event["note"].as_str().unwrap_or_default();
+    assert!(note.contains("1 node(s) were refused by Picky"), "{note}");
+    guest.replace(&refuses(false));
+    wait_for(&scheduler, "the new one takes over", 1);
+    assert_eq!(stage.wait_until_bound("one"), "only");
 }

@@ -260,6 +260,13 @@ impl SchedulingQueue {
         }
     }
 
+    /// A plugin judges otherwise from now on: gives the pods that it refused their turn.
+    pub fn plugin_changed(&mut self, plugin: &str, now: Duration) {
+        let refused = |pending: &Pending<'_>| pending.refused_by.all().any(|by| **by == *plugin);
+        let pods: Vec<Name> = self.pending().filter(refused).map(|pending| pending.pod.uid.clone()).collect();
+        self.activate(pods.iter().map(|uid| &**uid), now);
+    }
+
     /// The pod whose turn it is. If nobody waits for a turn, one that is kept back after a refusal. It is in flight from
     /// here on: every way out leads to [`Self::park`], [`Self::bound`] or [`Self::done`].
     pub fn pop(&mut self, now: Duration) -> Option<Popped> {

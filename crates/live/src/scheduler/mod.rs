@@ -95,6 +95,7 @@ enum Report {
     Consulted(Consulted),
     /// An extender is done with a question that others may still have.
     Freed,
+    PluginChanged(Name),
 }
 
 /// A pod that is on its node in our books, and not yet in the API server's, as far as we know.
@@ -194,6 +195,14 @@ impl Scheduler {
         self.synced.subscribe()
     }
 
+    /// The way to tell it, while it runs, that a plugin judges otherwise from now on: the pods that the plugin refused are
+    /// tried again.
+    pub fn plugin_changes(&self) -> impl Fn(&str) + Send + Sync + use<> {
+        let report_to = self.report_to.clone();
+        // Nobody listens any more when the scheduler has stopped.
+        move |plugin| drop(report_to.send(Report::PluginChanged(plugin.into())))
+    }
+
     /// Schedules until `stop` ends, or the lease is lost. Bindings that are on their way are waited for.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop.fuse());
@@ -260,6 +269,7 @@ impl Scheduler {
             Report::Evicted(evicted) => self.eviction_ended(evicted),
             Report::Consulted(consulted) => self.consultation_ended(consulted),
             Report::Freed => self.consult_those_who_wait(),
+            Report::PluginChanged(plugin) => self.queue.plugin_changed(&plugin, self.world.uptime()),
         }
     }
 

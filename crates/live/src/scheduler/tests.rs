@@ -1,6 +1,7 @@
 //! Races, on virtual time: what happens while a binding is on its way.
 
 mod extenders;
+mod permit;
 
 use std::{
     sync::{Arc, Mutex},
@@ -9,6 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use supercargo_engine::QueueSettings;
+use supercargo_framework::registry::Registry;
 use supercargo_manifest::Source;
 use supercargo_model::{
     Key,
@@ -98,8 +100,22 @@ impl Scene {
         Self::with("", bindings, |_, _| panic!("there are no extenders"))
     }
 
+    /// A scheduler with other plugins, and more in its configuration.
+    fn of(registry: &Registry, configuration: &str) -> Self {
+        Self::assemble(registry, configuration, Bindings::Done, |_, _| panic!("there are no extenders"))
+    }
+
     /// A scheduler with more in its configuration, and extenders that answer so.
     fn with(
+        configuration: &str,
+        bindings: Bindings,
+        extender: impl FnMut(&str, &Value) -> extenders::Says + Send + 'static,
+    ) -> Self {
+        Self::assemble(&supercargo_plugins::registry(), configuration, bindings, extender)
+    }
+
+    fn assemble(
+        registry: &Registry,
         configuration: &str,
         bindings: Bindings,
         extender: impl FnMut(&str, &Value) -> extenders::Says + Send + 'static,
@@ -108,14 +124,13 @@ impl Scene {
         let asked = server.clone();
         let world = FakeWorld::new(move |request, _| asked.lock().unwrap().answer(request));
         let shared: SharedWorld = world.clone();
-        let registry = supercargo_plugins::registry();
         let text = format!(
             "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{configuration}"
         );
-        let loaded = supercargo_config::load(&Source::new("config", text), &registry).unwrap();
+        let loaded = supercargo_config::load(&Source::new("config", text), registry).unwrap();
         let configuration = loaded.configuration;
         let mut engine =
-            setup::engine(Default::default(), &configuration, &registry, Overrides::default()).unwrap();
+            setup::engine(Default::default(), &configuration, registry, Overrides::default()).unwrap();
         let (extenders, calls) = extenders::extenders(&configuration, &shared, extender);
         engine.set_extenders(extenders.all().iter().map(|extender| extender.role().clone()).collect());
         let (sender, facts) = mpsc::channel(1024);
