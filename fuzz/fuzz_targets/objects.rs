@@ -10,7 +10,7 @@ use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
 use supercargo_manifest::Source;
 use supercargo_model::{
-    Cluster, Key,
+    Cluster,
     object::{Kind, Object, Objects, Reader},
 };
 use supercargo_plugins::registry;
@@ -47,26 +47,9 @@ fn fill_and_empty(objects: &[Object]) {
     }
     assert_eq!(cluster.order().len(), nodes);
     for object in objects {
-        cluster.remove(object.kind(), &key(object));
+        cluster.remove(object.kind(), &object.key());
     }
     assert_eq!((cluster.order().len(), cluster.pods().len()), (0, 0), "an emptied cluster is empty");
-}
-
-fn key(object: &Object) -> Key {
-    match object {
-        Object::Node(it) => Key::new("", it.name.clone()),
-        Object::Pod(it) => it.key(),
-        Object::Namespace(it) => Key::new("", it.name.clone()),
-        Object::Workload(_, it) => it.key(),
-        Object::PersistentVolume(it) => Key::new("", it.name.clone()),
-        Object::PersistentVolumeClaim(it) => it.key(),
-        Object::StorageClass(it) => Key::new("", it.name.clone()),
-        Object::CsiNode(it) => Key::new("", it.name.clone()),
-        Object::CsiDriver(it) => Key::new("", it.name.clone()),
-        Object::CsiStorageCapacity(it) => Key::new(it.namespace.clone(), it.name.clone()),
-        Object::VolumeAttachment(it) => Key::new("", it.name.clone()),
-        Object::PodDisruptionBudget(it) => Key::new(it.namespace.clone(), it.name.clone()),
-    }
 }
 
 fn schedule(objects: Vec<Object>, source: &Source) {

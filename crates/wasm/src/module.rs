@@ -1,5 +1,7 @@
 //! A guest's module: compiled, and checked for what it must and must not have.
 
+use std::borrow::Cow;
+
 use wasmtime::{Engine, ExternType, Func, FuncType, InstancePre, Linker, Module, Store, ValType};
 
 use crate::{
@@ -17,6 +19,8 @@ pub(crate) const INIT: &str = "supercargo_init";
 pub(crate) const INITIALIZE: &str = "_initialize";
 
 const MAGIC: &[u8] = b"\0asm";
+/// A module, or a comment above it.
+const TEXT_BEGINS_WITH: [&[u8]; 3] = [b"(module", b";;", b"(;"];
 const CORE_VERSION: &[u8] = &[1, 0, 0, 0];
 
 /// A step of a cycle that a guest can take part in.
@@ -88,8 +92,9 @@ pub(crate) fn compile(
     bytes: &[u8],
     limits: &Limits,
 ) -> Result<(InstancePre<State>, Steps), Vec<Unfit>> {
-    looks_like_a_module(bytes).map_err(|unfit| vec![unfit])?;
-    let module = Module::new(engine, bytes).map_err(|error| {
+    let bytes = in_binary(bytes).map_err(|unfit| vec![unfit])?;
+    looks_like_a_module(&bytes).map_err(|unfit| vec![unfit])?;
+    let module = Module::new(engine, &bytes).map_err(|error| {
         let hint = "threads, garbage collection, several memories, 64-bit memories and relaxed SIMD are switched off";
         vec![Unfit::new(format!("this is not a valid WebAssembly module: {error:#}")).hint(hint)]
     })?;
@@ -105,17 +110,19 @@ pub(crate) fn compile(
     linker.instantiate_pre(&module).map(|pre| (pre, steps)).map_err(cannot_link)
 }
 
+/// The module that a text in WebAssembly's own form stands for; anything else as it is.
+fn in_binary(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Unfit> {
+    let begins = bytes.trim_ascii_start();
+    if !TEXT_BEGINS_WITH.iter().any(|begin| begins.starts_with(begin)) {
+        return Ok(bytes.into());
+    }
+    wat::parse_bytes(bytes).map_err(|error| Unfit::new(format!("this is not WebAssembly as text: {error}")))
+}
+
 fn looks_like_a_module(bytes: &[u8]) -> Result<(), Unfit> {
     if !bytes.starts_with(MAGIC) {
-        let unfit = Unfit::new("this is not a WebAssembly module");
-        let text = bytes.trim_ascii_start();
-        return Err(if text.starts_with(b"(module") || text.starts_with(b";;") {
-            unfit.hint(
-                "this is WebAssembly as text: make a module of it with `wasm-tools parse` or `wat2wasm`",
-            )
-        } else {
-            unfit.hint("it must begin with the bytes 00 61 73 6d; was it downloaded as a whole?")
-        });
+        let hint = "it must begin with the bytes 00 61 73 6d; was it downloaded as a whole?";
+        return Err(Unfit::new("this is not a WebAssembly module").hint(hint));
     }
     if bytes.get(MAGIC.len()..MAGIC.len() + CORE_VERSION.len()) != Some(CORE_VERSION) {
         let unfit =

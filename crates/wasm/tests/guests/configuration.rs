@@ -125,7 +125,8 @@ fn files_that_are_no_guests_are_told_with_a_hint() {
         b"#!/bin/sh",
         &["this is not a WebAssembly module", "hint: it must begin with the bytes 00 61 73 6d"],
     );
-    check(b"(module)", &["hint: this is WebAssembly as text: make a module of it with `wasm-tools parse`"]);
+    check(b"(module", &["this is not WebAssembly as text: expected `)`"]);
+    check(b";; as text\n(module)", &["it exports no memory"]);
     check(
         b"\0asm\x0d\0\x01\0",
         &["component", "hint: build the guest for the target wasm32-unknown-unknown"],
