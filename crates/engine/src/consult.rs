@@ -172,8 +172,8 @@ struct Search {
     rejected: BTreeMap<NodeId, Rejection>,
 }
 
-/// A state of the cluster, and of the claims to its nodes.
-pub(crate) type Revision = (Moment, u64);
+/// A state of the cluster, of the claims to its nodes, and of the plugins.
+pub(crate) type Revision = (Moment, u64, u64);
 
 /// What extenders have said about a pod in this attempt.
 #[derive(Clone, Debug, Default)]

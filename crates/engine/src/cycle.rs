@@ -79,6 +79,8 @@ pub struct Engine {
     found: Vec<NodeId>,
     totals: Vec<f64>,
     ways: Ways,
+    /// How often plugins have come to judge otherwise.
+    plugin_changes: u64,
 }
 
 /// How often decisions were made in each way.
@@ -173,6 +175,7 @@ impl Engine {
             found: Vec::new(),
             totals: Vec::new(),
             ways: Ways::default(),
+            plugin_changes: 0,
         }
     }
 
@@ -238,7 +241,7 @@ impl Engine {
     /// been admitted; `None` if no profile has the scheduler name that it asks for.
     pub fn place(&mut self, pod: &Arc<Pod>) -> Option<Placement> {
         let index = self.index_of(&pod.spec.scheduler_name)?;
-        self.profiles[index].profile.cycle_starts();
+        self.cycle_starts(index);
         match self.place_fast(index, pod) {
             Some(placement) => {
                 self.cycles += 1;
@@ -409,8 +412,9 @@ impl Engine {
     ///
     /// Extenders have no say here: see [`Self::consult`].
     pub fn decide(&mut self, pod: &Pod) -> Option<Decision> {
-        let profile = self.find(&pod.spec.scheduler_name)?.clone();
-        profile.profile.cycle_starts();
+        let index = self.index_of(&pod.spec.scheduler_name)?;
+        self.cycle_starts(index);
+        let profile = self.profiles[index].clone();
         let seed = cycle_seed(self.settings.seed, self.cycles);
         self.cycles += 1;
         self.ways.count(Way::Slow);
@@ -439,7 +443,9 @@ impl Engine {
     /// Decides where a pod goes as far as the extenders' advice reaches; `None` if no profile has the scheduler name that
     /// it asks for. An attempt begins with empty advice, and goes on with the same when the answer has been added.
     pub fn consult(&mut self, pod: &Pod, advice: &mut Advice) -> Option<Step> {
-        let profile = self.find(&pod.spec.scheduler_name)?.clone();
+        let index = self.index_of(&pod.spec.scheduler_name)?;
+        self.cycle_starts(index);
+        let profile = self.profiles[index].clone();
         let (next_start, begun) = (self.next_start, advice.begun);
         let seed = match begun {
             Some(begun) => {
@@ -481,6 +487,10 @@ impl Engine {
                 }
             }
         }
+    }
+
+    fn cycle_starts(&mut self, index: usize) {
+        self.plugin_changes += u64::from(self.profiles[index].profile.cycle_starts());
     }
 
     fn run_cycle(&mut self, profile: &EngineProfile, pod: &Pod, seed: u64, advice: Option<&Advice>) -> Step {
@@ -599,7 +609,7 @@ impl Engine {
         advice: Option<&Advice>,
         decision: &mut Decision,
     ) -> Result<Vec<NodeId>, CycleError> {
-        let now = (self.cluster.changes().now(), self.nominations.revision());
+        let now = (self.cluster.changes().now(), self.nominations.revision(), self.plugin_changes);
         if let Some((feasible, rejected)) = advice.and_then(|advice| advice.search_at(now)) {
             decision.verdicts.rejected = rejected;
             return Ok(feasible);

@@ -5,18 +5,23 @@ mod support;
 use std::{
     cell::RefCell,
     collections::{BTreeMap, HashMap},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use supercargo_engine::{
-    Decision, Failure, Outcome, Settings,
+    Decision, Engine, Failure, Outcome, Settings,
     consult::{Advice, Answer, ExtenderRole, Proposal, Question, Sieved, Step, Trouble},
 };
-use supercargo_framework::Code;
-use supercargo_model::{
-    Name,
-    testing::{Builder, node, pod},
+use supercargo_framework::{
+    Code, Prepared, Status, Verdict,
+    points::{CycleStart, Filter},
+    registry::define,
 };
-use support::engine_with;
+use supercargo_model::{
+    Cluster, Name, NodeInfo, Pod,
+    testing::{Builder, cluster, node, pod},
+};
+use support::{engine_with, profile_of};
 
 fn filter(name: &str) -> ExtenderRole {
     ExtenderRole { name: name.into(), filters: true, ..ExtenderRole::default() }
@@ -395,4 +400,46 @@ fn a_profile_without_scores_still_looks_at_all_nodes_if_an_extender_chooses() {
     let mut engine = supercargo_engine::Engine::new(cluster, [profile()], settings);
     let decision = engine.decide_asking(&pod("p").pod(), |_, question| sieve(question, "c")).unwrap();
     assert_eq!(decision.node().map(|name| &**name), Some("c"));
+}
+
+/// Takes the node `a`, until the second cycle begins.
+#[derive(Default)]
+struct Fickle {
+    began: AtomicBool,
+    changed: AtomicBool,
+}
+
+impl CycleStart for Fickle {
+    fn cycle_starts(&self) -> bool {
+        self.began.swap(true, Ordering::Relaxed) && !self.changed.swap(true, Ordering::Relaxed)
+    }
+}
+
+impl Filter for Fickle {
+    fn filter(&self, _: &Prepared, _: &Cluster, _: &Pod, node: &NodeInfo) -> Verdict {
+        if self.changed.load(Ordering::Relaxed) && &**node.name() == "a" {
+            return Err(Status::unschedulable("not any more"));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_plugin_that_judges_otherwise_meanwhile_is_heard_anew() {
+    let mut registry = supercargo_plugins::registry();
+    registry.add(define("Fickle", |_| Ok(Fickle::default())).filter().cycle_start());
+    let plugins = [("PrioritySort", 0), ("Fickle", 0), ("DefaultBinder", 0)];
+    let profile = profile_of(&registry, "default-scheduler", &plugins, &[]);
+    let settings = Settings { extenders: vec![filter("one")], ..Settings::default() };
+    let nodes = ["a", "b"].map(|name| node(name).allocatable("pods", "10"));
+    let mut engine = Engine::new(cluster(nodes), [profile], settings);
+    let asked = RefCell::new(Vec::new());
+    let decision = engine.decide_asking(&pod("p").pod(), |_, question| {
+        asked.borrow_mut().push(line(question));
+        sieve(question, "a b")
+    });
+    let decision = decision.unwrap();
+    assert_eq!(asked.into_inner(), ["filter 0: a b"]);
+    assert_eq!(decision.node().map(|name| &**name), Some("b"));
+    assert_eq!(&*decision.rejected["a"].plugin, "Fickle");
 }

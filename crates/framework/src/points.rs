@@ -345,6 +345,6 @@ pub trait Requeue: Send + Sync {
 /// Told that a pod's cycle begins. What a plugin takes over from outside, such as a new version of itself, it takes over
 /// here, so that a whole cycle sees the same.
 pub trait CycleStart: Send + Sync {
-    /// A cycle begins.
-    fn cycle_starts(&self);
+    /// A cycle begins. Whether the plugin judges otherwise from here on.
+    fn cycle_starts(&self) -> bool;
 }

@@ -250,11 +250,13 @@ impl Profile {
         self.queue_rules.pre_enqueue(pod, None)
     }
 
-    /// Tells the plugins that want to know it that a cycle begins.
-    pub fn cycle_starts(&self) {
+    /// Tells the plugins that want to know it that a cycle begins. Whether any of them judges otherwise from here on.
+    pub fn cycle_starts(&self) -> bool {
+        let mut changed = false;
         for plugin in &self.cycle_start {
-            plugin.cycle_starts();
+            changed |= plugin.cycle_starts();
         }
+        changed
     }
 
     /// Takes the times of plugins from here on; the first stopwatch stays.

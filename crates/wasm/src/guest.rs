@@ -322,13 +322,15 @@ fn check_scores(instance: &Instance, cluster: &Cluster, rows: &[u32], steps: Ste
 }
 
 impl CycleStart for Guest {
-    fn cycle_starts(&self) {
-        if self.has_next.load(Ordering::Acquire) && self.has_next.swap(false, Ordering::AcqRel) {
-            let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(next) = next {
-                *self.running.write().unwrap_or_else(PoisonError::into_inner) = next;
-            }
+    fn cycle_starts(&self) -> bool {
+        if !self.has_next.load(Ordering::Acquire) || !self.has_next.swap(false, Ordering::AcqRel) {
+            return false;
         }
+        let Some(next) = self.next.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return false;
+        };
+        *self.running.write().unwrap_or_else(PoisonError::into_inner) = next;
+        true
     }
 }
 

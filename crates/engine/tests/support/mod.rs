@@ -5,7 +5,7 @@
 use supercargo_engine::{Decision, Engine, Settings};
 use supercargo_framework::{
     profile::{Choice, Profile, ProfileSpec},
-    registry::Args,
+    registry::{Args, Registry},
 };
 use supercargo_manifest::Source;
 use supercargo_model::testing::{Builder, cluster};
@@ -36,7 +36,16 @@ pub(crate) const DEFAULT_PLUGINS: [(&str, i32); 20] = [
 
 /// A profile of these plugins at all the points that they serve, with arguments for some.
 pub(crate) fn profile(scheduler_name: &str, plugins: &[(&str, i32)], args: &[(&str, &str)]) -> Profile {
-    let registry = supercargo_plugins::registry();
+    profile_of(&supercargo_plugins::registry(), scheduler_name, plugins, args)
+}
+
+/// As [`profile`], of other plugins than those that come with Supercargo.
+pub(crate) fn profile_of(
+    registry: &Registry,
+    scheduler_name: &str,
+    plugins: &[(&str, i32)],
+    args: &[(&str, &str)],
+) -> Profile {
     let mut spec = ProfileSpec { scheduler_name: scheduler_name.into(), ..ProfileSpec::default() };
     for (name, weight) in plugins {
         let registration = registry.get(name).unwrap_or_else(|| panic!("no plugin {name}"));
