@@ -209,6 +209,7 @@ fn campaign(world: &SharedWorld, configuration: &Configuration) -> Option<Lease>
             lease_duration: election.lease_duration.to_std().unwrap_or_default(),
             renew_deadline: election.renew_deadline.to_std().unwrap_or_default(),
             retry_period: election.retry_period.to_std().unwrap_or_default(),
+            component: configuration.profiles[0].scheduler_name.to_string(),
         };
         lease::campaign(world, terms)
     })

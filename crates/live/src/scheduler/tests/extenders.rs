@@ -368,7 +368,7 @@ fn a_binding_that_an_extender_refuses_is_tried_again() {
     scene.node("a", "1");
     scene.pod("first");
     scene.run(30);
-    assert_eq!(scene.why_not("first"), ["running Bind plugin \"http://b\": taken"]);
+    assert_eq!(scene.why_not("first"), ["taken"]);
     assert_eq!(scene.told("first", "Scheduled"), 1);
 }
 
