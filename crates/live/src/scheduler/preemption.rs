@@ -24,6 +24,8 @@ const VICTIMS_AT_ONCE: usize = 16;
 pub(super) const EVICTIONS_AT_ONCE: usize = 32;
 /// How far the watch may be behind the evictions before a pod is tried without knowing what became of its victims.
 const WATCH_DELAY: Duration = Duration::from_secs(5);
+/// How long a pod is kept from being tried again whose victims could not be evicted.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// How often a request is tried that the server had no time for.
 const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(250);
@@ -149,6 +151,10 @@ impl Eviction {
             },
             None => None,
         };
+        if failed.is_some() {
+            // The pod is tried again at once, and may well choose the same victims.
+            self.world.sleep(AFTER_FAILURE).await;
+        }
         let took = self.world.uptime() - started;
         report(Report::Evicted(Evicted { preemptor: self.preemptor, node: self.node, failed, took }));
     }

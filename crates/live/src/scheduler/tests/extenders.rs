@@ -103,14 +103,6 @@ impl Scene {
         };
         self.calls.lock().unwrap().iter().map(line).collect()
     }
-
-    fn why_not(&self, pod: &str) -> Vec<String> {
-        let server = self.server.lock().unwrap();
-        let about =
-            |event: &&Value| event["regarding"]["name"] == pod && event["reason"] == "FailedScheduling";
-        let note = |event: &Value| event["note"].as_str().unwrap_or_default().to_owned();
-        server.told.iter().filter(about).map(note).collect()
-    }
 }
 
 #[test]
