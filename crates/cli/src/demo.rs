@@ -15,13 +15,14 @@ use supercargo_live::{
     world::SharedWorld,
 };
 use supercargo_manifest::Problem;
+use supercargo_scheduler::assemble;
 use supercargo_testcluster::{Kubelets, NOTICE, Options as ClusterOptions, TestCluster};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     failure::{Ending, Failure},
     output::Console,
-    run::{assemble, runtime, stop_on_signal},
+    run::{runtime, stop_on_signal},
 };
 
 /// How long a pod lives before it is deleted again.
@@ -56,7 +57,7 @@ pub(crate) struct Options {
 /// Runs the demo.
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
     let configuration = crate::objects::read_configuration(options.config.as_ref(), console, registry)?;
-    let cluster = start_cluster(options.port, Some(Kubelets::default()))?;
+    let cluster = start_cluster(with_controllers(options.port))?;
     fill(&cluster, options.nodes)?;
     console.note(NOTICE);
     console.note(format!("look at it with: kubectl --server {} get pods -o wide", cluster.url()));
@@ -84,15 +85,21 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     Ok(if violations.is_empty() { Ending::Well } else { Ending::Found })
 }
 
-/// Starts a cluster in memory.
-pub(crate) fn start_cluster(port: u16, kubelets: Option<Kubelets>) -> Result<TestCluster, Problem> {
-    let options = ClusterOptions {
+/// A cluster in which everything happens that happens in a cluster by itself.
+fn with_controllers(port: u16) -> ClusterOptions {
+    ClusterOptions {
         port,
-        kubelets,
+        kubelets: Some(Kubelets::default()),
         volumes: Some(Duration::from_millis(200)),
         workloads: true,
+        budgets: true,
         ..ClusterOptions::default()
-    };
+    }
+}
+
+/// Starts a cluster in memory.
+fn start_cluster(options: ClusterOptions) -> Result<TestCluster, Problem> {
+    let port = options.port;
     TestCluster::start(options).map_err(|error| {
         Problem::error(format!("cannot listen on port {port} of this machine: {error}"))
             .hint("choose another one with --port, or 0 for any that is free")
@@ -217,12 +224,41 @@ pub(crate) struct ClusterCommand {
     /// Without kubelets: pods are bound, and never run
     #[arg(long)]
     no_kubelets: bool,
+
+    /// Without volume controllers: claims are not bound, and no volumes are made for them
+    #[arg(long)]
+    no_volumes: bool,
+
+    /// Without controllers for deployments and replica sets
+    #[arg(long)]
+    no_workloads: bool,
+
+    /// Without a controller for disruption budgets: their status is what is written into it
+    #[arg(long)]
+    no_budgets: bool,
+
+    /// Without any of them: nothing happens by itself
+    #[arg(long)]
+    no_controllers: bool,
+}
+
+impl ClusterCommand {
+    fn cluster_options(&self) -> ClusterOptions {
+        let all = with_controllers(self.port);
+        let runs = |left_out: bool| !left_out && !self.no_controllers;
+        ClusterOptions {
+            kubelets: all.kubelets.filter(|_| runs(self.no_kubelets)),
+            volumes: all.volumes.filter(|_| runs(self.no_volumes)),
+            workloads: runs(self.no_workloads),
+            budgets: runs(self.no_budgets),
+            ..all
+        }
+    }
 }
 
 /// Runs a cluster in memory until it is told to stop.
 pub(crate) fn run_cluster(options: &ClusterCommand, console: &mut Console) -> Result<Ending, Failure> {
-    let kubelets = (!options.no_kubelets).then(Kubelets::default);
-    let cluster = start_cluster(options.port, kubelets)?;
+    let cluster = start_cluster(options.cluster_options())?;
     console.note(NOTICE);
     fill(&cluster, options.nodes)?;
     console.line(cluster.url())?;

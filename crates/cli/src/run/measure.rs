@@ -15,7 +15,6 @@ use supercargo_live::{
     scheduler::meter::{Attempted, DecidedBy, Meter, Standing},
     world::{self, Lines, Refused, Reply, Request, Unanswered, World},
 };
-use supercargo_plugins::default_preemption;
 use supercargo_server::{
     BoxFuture, Clock,
     metrics::{
@@ -116,6 +115,10 @@ impl Meter for Measured {
         self.metrics.scheduling.step(Operation::Binding, took);
     }
 
+    fn preemption_attempted(&self) {
+        self.metrics.scheduling.preemption_attempted();
+    }
+
     fn preempts(&self, victims: usize) {
         self.metrics.scheduling.preemption_chose(victims);
     }
@@ -126,9 +129,6 @@ impl Meter for Measured {
     }
 
     fn plugin(&self, profile: &str, plugin: &str, point: Point, code: Option<Code>, took: Duration) {
-        if point == Point::PostFilter && plugin == default_preemption::NAME {
-            self.metrics.scheduling.preemption_attempted();
-        }
         let (Some(profile), Some(point)) = (self.profiles.get(profile), extension_point(point)) else {
             return;
         };

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The plugin that keeps pods from being tried while their victims are being evicted.
-const DEFAULT_PREEMPTION: &str = "DefaultPreemption";
+pub(super) const DEFAULT_PREEMPTION: &str = "DefaultPreemption";
 /// Victims of one pod that are evicted at a time; kube-scheduler's figure.
 const VICTIMS_AT_ONCE: usize = 16;
 /// Evictions under way at a time, for all pods together: bindings and the lease are not to wait behind a thousand of them.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use supercargo_model::quantity::Quantity;
-use tokio::time::sleep;
 
 use super::follow::Follower;
 use crate::Failure;
@@ -23,10 +22,11 @@ pub(super) async fn run(api: Arc<Api>, delay: Duration) {
     let mut volumes = Follower::new(&api, &PERSISTENT_VOLUMES);
     loop {
         tokio::select! {
+            biased;
             () = claims.changed() => {}
             () = volumes.changed() => {}
         }
-        sleep(delay).await;
+        api.time.sleep(delay).await;
         let pending: Vec<Arc<Object>> = {
             let store = api.store();
             let claims = store.objects(&PERSISTENT_VOLUME_CLAIMS, "", None).map(|(_, claim)| claim.clone());

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{all, is_ready, write_status};
+use super::follow::Follower;
+use super::workloads::{PAUSE, all, is_ready, write_status};
 use crate::Failure;
 use crate::api::Api;
 use crate::object::{self, at, namespace};
@@ -12,7 +13,24 @@ use crate::resource::{POD_DISRUPTION_BUDGETS, PODS};
 use crate::selector::Selector;
 use crate::store::Object;
 
-pub(super) fn reconcile(api: &Api) -> Result<(), Failure> {
+pub(super) async fn run(api: Arc<Api>) {
+    let mut pods = Follower::new(&api, &PODS);
+    let mut budgets = Follower::new(&api, &POD_DISRUPTION_BUDGETS);
+    loop {
+        tokio::select! {
+            biased;
+            () = pods.changed() => {}
+            () = budgets.changed() => {}
+        }
+        api.time.sleep(PAUSE).await;
+        if let Err(failure) = reconcile(&api) {
+            // Somebody else has changed the budget: that wakes this loop again.
+            tracing::debug!(%failure, "not every disruption budget could be counted");
+        }
+    }
+}
+
+fn reconcile(api: &Api) -> Result<(), Failure> {
     let budgets = all(api, &POD_DISRUPTION_BUDGETS);
     if budgets.is_empty() {
         return Ok(());

@@ -1,0 +1,114 @@
+//! The scenarios of tests/live, played on virtual time and compared with what kube-scheduler did.
+//!
+//! `SCENARIO=part-of-a-name` plays only some, and `SEED=7` another course of chance. What was seen is written to the folder
+//! that `RECORD` names.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use supercargo_simulation::scenario::{
+    Difference, Expectation, Level, Scenario, SimulatedStage, differences, play, read_folder,
+};
+
+/// What differs, by scenario: an error, or differences.
+type Outcome = BTreeMap<String, Result<Vec<Difference>, String>>;
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/live").join(name)
+}
+
+fn seed() -> u64 {
+    env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+}
+
+/// Plays every scenario once, for all tests.
+fn outcome() -> &'static Outcome {
+    static OUTCOME: OnceLock<Outcome> = OnceLock::new();
+    OUTCOME.get_or_init(|| {
+        let only = env::var("SCENARIO").unwrap_or_default();
+        let scenarios = read_folder(&folder("scenarios")).expect("scenarios");
+        let chosen = scenarios.iter().filter(|scenario| scenario.name.contains(&only));
+        chosen.map(|scenario| (scenario.name.clone(), played(scenario))).collect()
+    })
+}
+
+fn played(scenario: &Scenario) -> Result<Vec<Difference>, String> {
+    let seen = seen(scenario)?;
+    if let Some(folder) = env::var_os("RECORD") {
+        record(&PathBuf::from(folder), scenario, &seen);
+    }
+    let expectation = Expectation::read(&folder("expect"), &scenario.name);
+    Ok(differences(&expectation.map_err(|error| error.to_string())?, &seen))
+}
+
+fn seen(scenario: &Scenario) -> Result<Map<String, Value>, String> {
+    let registry = supercargo_plugins::registry();
+    let mut stage =
+        SimulatedStage::new(scenario, &registry, seed()).map_err(|problems| problems.to_string())?;
+    play(scenario, &mut stage)
+}
+
+fn record(folder: &Path, scenario: &Scenario, seen: &Map<String, Value>) {
+    let record = json!({"theme": scenario.theme, "checkpoints": seen, "ignore": []});
+    let text = serde_json::to_string_pretty(&record).expect("it is written");
+    fs::create_dir_all(folder).expect("a folder");
+    fs::write(folder.join(format!("{}.json", scenario.name)), text).expect("a file");
+}
+
+#[test]
+fn the_cluster_becomes_what_kube_scheduler_makes_of_it() {
+    let mut report = String::new();
+    for (name, outcome) in outcome() {
+        match outcome {
+            Err(why) => writeln!(report, "{name}: {why}").expect("a string"),
+            Ok(differences) => {
+                for one in differences.iter().filter(|one| one.level() <= Level::Events) {
+                    writeln!(report, "{:?} {name}: {one}", one.level()).expect("a string");
+                }
+            }
+        }
+    }
+    let differing = outcome().values().filter(|outcome| match outcome {
+        Err(_) => true,
+        Ok(differences) => differences.iter().any(|one| one.level() <= Level::Events),
+    });
+    let differing = differing.count();
+    assert!(differing == 0, "{differing} of {} scenarios differ:\n{report}", outcome().len());
+}
+
+/// Why some counts differ, and which.
+#[derive(Deserialize)]
+struct Known {
+    #[allow(dead_code, reason = "for people")]
+    reason: String,
+    differences: Vec<String>,
+}
+
+#[test]
+fn counts_differ_only_where_it_is_known_why() {
+    let text = fs::read_to_string(folder("known-differences.json")).expect("known differences");
+    let known: Vec<Known> = serde_json::from_str(&text).expect("known differences");
+    let played = |line: &&String| outcome().keys().any(|name| line.starts_with(&format!("{name}: ")));
+    let mut known: Vec<&String> = known.iter().flat_map(|known| &known.differences).filter(played).collect();
+    let mut found: Vec<String> = Vec::new();
+    for (name, outcome) in outcome() {
+        let differences = outcome.iter().flatten().filter(|one| one.level() == Level::Metrics);
+        found.extend(differences.map(|one| format!("{name}: {one}")));
+    }
+    known.sort();
+    found.sort();
+    let new: Vec<&String> = found.iter().filter(|line| !known.contains(line)).collect();
+    let mended: Vec<&&String> = known.iter().filter(|line| !found.contains(line)).collect();
+    assert!(
+        new.is_empty() && mended.is_empty(),
+        "tests/live/known-differences.json is not what is found.\nnew: {new:#?}\nmended: {mended:#?}"
+    );
+}
