@@ -6,6 +6,7 @@
 
 mod backoff;
 mod complaints;
+mod discovery;
 mod follow;
 mod known;
 mod paths;
@@ -67,7 +68,7 @@ pub enum Fact {
         /// Which field is wrong, and how.
         reason: String,
     },
-    /// All objects of a kind have been told for the first time, or the server has none to tell.
+    /// All objects of a kind have been told for the first time, or the server does not serve the kind.
     Synced(Kind),
 }
 

@@ -1,6 +1,7 @@
 //! One resource: its list, its watch, and what to do when either ends.
 
 mod objects;
+mod refusals;
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use super::{
     paths,
     wire::{self, Head},
 };
-use crate::world::{Lines, Refused, Reply, SharedWorld, Unanswered, within};
+use crate::world::{Lines, Refused, Reply, SharedWorld, within};
 
 /// A watch lives for a random time between this and twice this, so that a server's clients do not all come back at once.
 const SHORTEST_WATCH: Duration = Duration::from_secs(300);
@@ -30,8 +31,6 @@ const LONGEST_SILENCE_IN_LIST: Duration = Duration::from_secs(30);
 const LONGEST_PAGE: Duration = Duration::from_secs(120);
 /// A watch that ends sooner than this without a line is trouble, not a clean end.
 const SHORTEST_CLEAN_WATCH: Duration = Duration::from_secs(1);
-/// How often a resource that the server lacks is asked for again.
-const ABSENT_PAUSE: Duration = Duration::from_secs(60);
 
 /// What comes next for a resource.
 enum Step {
@@ -65,7 +64,11 @@ pub(super) struct Follower {
     /// The connection broke: the server may have restarted, with an older state even.
     unsure: bool,
     synced: bool,
-    told_absent: bool,
+    /// How often a list that is forbidden is tried.
+    forbidden: Backoff,
+    /// When it was last told that a list is forbidden.
+    told_forbidden: Option<Duration>,
+    told_unserved: bool,
 }
 
 impl Follower {
@@ -83,7 +86,9 @@ impl Follower {
             sends_bookmarks: false,
             unsure: false,
             synced: false,
-            told_absent: false,
+            forbidden: Backoff::short(),
+            told_forbidden: None,
+            told_unserved: false,
         }
     }
 
@@ -180,13 +185,21 @@ impl Follower {
     }
 
     async fn end_list(&mut self) -> Result<(), Unheard> {
+        self.tell_missing().await?;
+        self.unsure = false;
+        self.expired_lists = 0;
+        self.forbidden = Backoff::short();
+        self.told_forbidden = None;
+        self.told_unserved = false;
+        self.tell_synced().await
+    }
+
+    /// Whatever the list that has ended did not name is gone.
+    async fn tell_missing(&mut self) -> Result<(), Unheard> {
         for (key, uid) in self.known.end_list() {
             self.tell(Fact::Gone { kind: self.kind(), key, uid }).await?;
         }
-        self.unsure = false;
-        self.expired_lists = 0;
-        self.told_absent = false;
-        self.tell_synced().await
+        Ok(())
     }
 
     async fn tell_synced(&mut self) -> Result<(), Unheard> {
@@ -194,29 +207,6 @@ impl Follower {
             return Ok(());
         }
         self.tell(Fact::Synced(self.kind())).await
-    }
-
-    /// A resource that the server lacks, or keeps from us, costs only those who need it.
-    async fn list_refused(&mut self, refused: Refused) -> Result<Step, Unheard> {
-        let Refused::Reply(reply @ Reply { status: 403 | 404, .. }) = &refused else {
-            return self.refused(Step::List, refused).await;
-        };
-        if !std::mem::replace(&mut self.told_absent, true) {
-            let said = reply.message();
-            tracing::warn!(kind = self.kind().name(), status = reply.status, "cannot be listed: {said}");
-        }
-        if self.resource.required {
-            return self.refused(Step::List, refused).await;
-        }
-        if reply.status == 404 {
-            self.known.begin_list();
-            for (key, uid) in self.known.end_list() {
-                self.tell(Fact::Gone { kind: self.kind(), key, uid }).await?;
-            }
-        }
-        self.tell_synced().await?;
-        self.world.sleep(crate::world::jittered(&*self.world, ABSENT_PAUSE, 1.0)).await;
-        Ok(Step::List)
     }
 
     async fn resume(&mut self) -> Result<Step, Unheard> {
@@ -310,26 +300,6 @@ impl Follower {
             self.version.push_str(&head.version);
         }
         Ok(if head.ends_list && phase == Phase::List { Heard::EndOfList } else { Heard::Change })
-    }
-
-    async fn refused(&mut self, next: Step, refused: Refused) -> Result<Step, Unheard> {
-        let wait = match &refused {
-            Refused::Reply(reply) => reply.retry_after,
-            Refused::Unanswered(_) => None,
-        };
-        let next = match refused {
-            Refused::Reply(reply) => {
-                let said = reply.message();
-                self.trouble(next, &format!("the server answered {}: {said}", reply.status)).await
-            }
-            Refused::Unanswered(Unanswered::NotSent(why) | Unanswered::OutcomeUnknown(why)) => {
-                self.trouble(next, &why).await
-            }
-        };
-        if let Some(wait) = wait {
-            self.world.sleep(wait).await;
-        }
-        next
     }
 
     /// The server has forgotten our version. That is nobody's fault, unless it happens again at once.

@@ -20,6 +20,7 @@ use crate::{
 const NODES: &Resource = &RESOURCES[0];
 const PODS: &Resource = &RESOURCES[1];
 const SERVICES: &Resource = &RESOURCES[3];
+const BUDGETS: &Resource = &RESOURCES[RESOURCES.len() - 1];
 
 /// A server with one resource: its objects, and every change since the start.
 #[derive(Default)]
@@ -328,18 +329,96 @@ fn a_pod_that_makes_no_sense_keeps_its_room_until_it_is_deleted() {
     assert_eq!(told[3..], ["-n/p/u"]);
 }
 
+/// A server that keeps a resource from us until some moment, and then has no object of it.
+fn forbids_until(moment: Duration) -> Arc<FakeWorld> {
+    FakeWorld::new(move |_, now| match now < moment {
+        true => Answer::json(403, json!({"message": "User \"s\" cannot list resource"})),
+        false => Answer::Lines(vec![bookmark(1, true)], Then::Silence),
+    })
+}
+
 #[test]
-fn a_resource_that_the_server_lacks_is_synced_and_asked_for_slowly() {
-    for status in [403, 404] {
-        let world = FakeWorld::new(move |_, _| Answer::json(status, json!({"message": "no"})));
-        let mut facts = open(&world, SERVICES);
+fn a_forbidden_kind_is_not_taken_for_read_and_tried_again_within_seconds() {
+    for resource in [NODES, SERVICES, BUDGETS] {
+        let world = forbids_until(Duration::from_secs(300));
+        let mut facts = open(&world, resource);
+        world.run_for(Duration::from_secs(299));
+        assert!(told(&mut facts).is_empty(), "nothing may be decided before {}", resource.kind.name());
+        assert!((30..=80).contains(&world.requests().len()), "{}", world.requests().len());
+        world.run_for(Duration::from_secs(11));
+        assert_eq!(told(&mut facts), ["synced"], "the role has come");
+    }
+}
+
+/// A server that has no list of a resource, and discovery as given: by path, a status and what it says.
+fn unlisted(discovery: fn(&str) -> (u16, Value)) -> Arc<FakeWorld> {
+    FakeWorld::new(move |request, _| {
+        let path = &*request.path;
+        let is_list = path.contains("watch=") || path.contains("limit=");
+        let (status, body) = if is_list { (404, json!({"message": "no"})) } else { discovery(path) };
+        Answer::json(status, body)
+    })
+}
+
+#[test]
+fn a_kind_that_is_known_not_to_be_served_is_taken_for_none_and_asked_for_now_and_then() {
+    let resources: fn(&str) -> (u16, Value) = |_| (200, json!({"resources": [{"name": "evictions"}]}));
+    let groups: fn(&str) -> (u16, Value) = |path| match path {
+        "/apis" => (200, json!({"groups": [{"versions": [{"groupVersion": "policy/v2"}]}]})),
+        _ => (404, json!({})),
+    };
+    for discovery in [resources, groups] {
+        let world = unlisted(discovery);
+        let mut facts = open(&world, BUDGETS);
         world.run_for(Duration::from_secs(600));
         assert_eq!(told(&mut facts), ["synced"]);
-        assert!((5..=11).contains(&world.requests().len()), "{}", world.requests().len());
-        let mut nodes = open(&world, NODES);
-        world.run_for(Duration::from_secs(60));
-        assert!(told(&mut nodes).is_empty(), "nothing can be scheduled without nodes");
+        let lists = world.requests().iter().filter(|(_, request)| request.path.contains("watch=")).count();
+        assert!((5..=11).contains(&lists), "{lists}");
     }
+}
+
+#[test]
+fn a_404_that_discovery_does_not_bear_out_is_passing() {
+    type Discovery = fn(&str) -> (u16, Value);
+    let served: Discovery = |_| (200, json!({"resources": [{"name": "poddisruptionbudgets"}]}));
+    let group_served: Discovery = |path| match path {
+        "/apis" => (200, json!({"groups": [{"versions": [{"groupVersion": "policy/v1"}]}]})),
+        _ => (404, json!({})),
+    };
+    let nothing_there: Discovery = |_| (404, json!({}));
+    let nonsense: Discovery = |_| (200, json!({"hello": "world"}));
+    let forbidden: Discovery = |_| (403, json!({}));
+    for discovery in [served, group_served, nothing_there, nonsense, forbidden] {
+        let world = unlisted(discovery);
+        let mut facts = open(&world, BUDGETS);
+        world.run_for(Duration::from_secs(60));
+        assert!(told(&mut facts).is_empty());
+    }
+    let world = unlisted(|_| (200, json!({"resources": []})));
+    let mut nodes = open(&world, NODES);
+    world.run_for(Duration::from_secs(60));
+    assert!(told(&mut nodes).is_empty(), "nothing can be scheduled without nodes");
+}
+
+#[test]
+fn a_kind_that_comes_to_be_served_is_read() {
+    let world = FakeWorld::new(|request, now| match now < Duration::from_secs(30) {
+        true if request.path.contains("watch=") => Answer::json(404, json!({})),
+        true => Answer::json(200, json!({"resources": []})),
+        false => Answer::Lines(
+            vec![
+                line(
+                    "ADDED",
+                    &json!({"metadata": {"name": "b", "namespace": "n", "uid": "u", "resourceVersion": "1"}}),
+                ),
+                bookmark(1, true),
+            ],
+            Then::Silence,
+        ),
+    });
+    let mut facts = open(&world, BUDGETS);
+    world.run_for(Duration::from_secs(150));
+    assert_eq!(told(&mut facts), ["synced", "+n/b/u@1"]);
 }
 
 #[test]
