@@ -17,7 +17,7 @@ use super::{
     paths,
     wire::{self, Head},
 };
-use crate::world::{Lines, Refused, Reply, SharedWorld, within};
+use crate::world::{Lines, Refused, Reply, SharedWorld, Unanswered, within};
 
 /// A watch lives for a random time between this and twice this, so that a server's clients do not all come back at once.
 const SHORTEST_WATCH: Duration = Duration::from_secs(300);
@@ -47,6 +47,32 @@ enum Step {
 /// Nobody takes the facts any more.
 struct Unheard;
 
+/// Whether the server gives streaming lists, as far as is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Streaming {
+    Untried,
+    /// It has given one.
+    Works,
+    /// It has given one, and the last one failed: the next list is in pages.
+    Pausing,
+    /// It never gave one.
+    Never,
+}
+
+impl Streaming {
+    fn is_tried(self) -> bool {
+        matches!(self, Self::Untried | Self::Works)
+    }
+
+    fn failed(self) -> Self {
+        if self == Self::Works { Self::Pausing } else { Self::Never }
+    }
+
+    fn paged_instead(self) -> Self {
+        if self == Self::Pausing { Self::Works } else { self }
+    }
+}
+
 pub(super) struct Follower {
     world: SharedWorld,
     resource: Resource,
@@ -56,8 +82,7 @@ pub(super) struct Follower {
     version: String,
     backoff: Backoff,
     complaints: Complaints,
-    /// Whether the server gives streaming lists, as far as is known.
-    streams_lists: bool,
+    streaming: Streaming,
     /// How many lists in a row grew old before their last page.
     expired_lists: u32,
     sends_bookmarks: bool,
@@ -81,7 +106,7 @@ impl Follower {
             known: Known::default(),
             version: String::new(),
             backoff: Backoff::new(),
-            streams_lists: true,
+            streaming: Streaming::Untried,
             expired_lists: 0,
             sends_bookmarks: false,
             unsure: false,
@@ -96,7 +121,7 @@ impl Follower {
         let mut step = Step::List;
         loop {
             let next = match step {
-                Step::List if self.streams_lists => self.stream_list().await,
+                Step::List if self.streaming.is_tried() => self.stream_list().await,
                 Step::List => self.page_list().await,
                 Step::Resume => self.resume().await,
                 Step::Follow(lines) => self.follow(lines).await,
@@ -109,48 +134,52 @@ impl Follower {
         }
     }
 
+    /// The list as a stream. Whatever goes wrong with it, pages are asked for next: servers that offer streaming lists and
+    /// cannot keep what they promise (for want of etcd's progress notifications, say) give those.
     async fn stream_list(&mut self) -> Result<Step, Unheard> {
         let request = paths::streaming_list(&self.resource, self.lifetime());
         let mut lines = match self.world.watch(request).await {
             Ok(lines) => lines,
             Err(Refused::Reply(reply)) if matches!(reply.status, 400 | 405 | 406 | 422 | 501) => {
                 tracing::debug!(kind = self.kind().name(), "the server gives no streaming lists");
-                self.streams_lists = false;
+                self.streaming = Streaming::Never;
                 return Ok(Step::List);
             }
-            Err(refused) => return self.list_refused(refused).await,
+            Err(refused) => {
+                // Nobody is there, or too busy: what kind of list it is matters nothing.
+                let passing = matches!(
+                    refused,
+                    Refused::Unanswered(Unanswered::NotSent(_))
+                        | Refused::Reply(Reply { status: 403 | 404 | 429, .. })
+                );
+                if !passing {
+                    self.streaming = self.streaming.failed();
+                }
+                return self.list_refused(refused).await;
+            }
         };
         self.known.begin_list();
-        loop {
+        let why = loop {
             let line = match within(&*self.world, LONGEST_SILENCE_IN_LIST, lines.next()).await {
                 Some(Some(Ok(line))) => line,
-                Some(Some(Err(cut))) => {
-                    return self.trouble(Step::List, &format!("list cut: {cut}")).await;
-                }
-                Some(None) => return self.trouble(Step::List, "list ended early").await,
-                None => {
-                    self.streams_lists = false;
-                    return Ok(Step::List);
-                }
+                Some(Some(Err(cut))) => break format!("cut: {cut}"),
+                Some(None) => break "ended early".to_owned(),
+                None => break format!("silent for {} s", LONGEST_SILENCE_IN_LIST.as_secs()),
             };
             match self.line(&line, Phase::List).await? {
                 Heard::Change => {}
                 Heard::EndOfList => {
+                    self.streaming = Streaming::Works;
                     self.end_list().await?;
                     return Ok(Step::Follow(lines));
                 }
-                Heard::Error(status) if matches!(status.code, 400 | 422) => {
-                    self.streams_lists = false;
-                    return Ok(Step::List);
-                }
-                Heard::Error(status) => {
-                    return self.trouble(Step::List, &format!("list ended: {}", status.message)).await;
-                }
-                Heard::Nonsense => {
-                    return self.trouble(Step::List, "a line that is no JSON").await;
-                }
+                Heard::Error(status) => break format!("ended with {}: {}", status.code, status.message),
+                Heard::Nonsense => break "a line that is no JSON".to_owned(),
             }
-        }
+        };
+        self.complaints.say(&*self.world, &format!("streaming list {why}; asking for pages"));
+        self.streaming = self.streaming.failed();
+        Ok(Step::List)
     }
 
     async fn page_list(&mut self) -> Result<Step, Unheard> {
@@ -178,6 +207,7 @@ impl Follower {
             if page.metadata.continue_from.is_empty() {
                 self.version = page.metadata.resource_version;
                 self.end_list().await?;
+                self.streaming = self.streaming.paged_instead();
                 return Ok(Step::Resume);
             }
             continue_from = Some(page.metadata.continue_from);

@@ -448,18 +448,73 @@ fn a_watch_that_has_gone_silent_is_opened_anew() {
     assert!(paths[2].contains("resourceVersion=7"), "{}", paths[2]);
 }
 
-#[test]
-fn a_server_that_takes_no_notice_of_streaming_lists_is_listed() {
-    let world = FakeWorld::new(|request, _| {
-        if request.path.contains("watch=true") {
+/// A server whose streaming lists fail in some way, and whose pages are as they should be.
+fn fails_to_stream(fail: fn() -> Answer) -> Arc<FakeWorld> {
+    let item = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "3"}});
+    FakeWorld::new(move |request, _| {
+        if request.path.contains("sendInitialEvents") {
+            fail()
+        } else if request.path.contains("watch=true") {
             Answer::Lines(vec![], Then::Silence)
         } else {
-            Answer::json(200, json!({"metadata": {"resourceVersion": "7"}, "items": []}))
+            Answer::json(200, json!({"metadata": {"resourceVersion": "7"}, "items": [item]}))
         }
-    });
+    })
+}
+
+#[test]
+fn whatever_goes_wrong_with_a_streaming_list_pages_are_asked_for() {
+    fn object() -> String {
+        line("ADDED", &json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "3"}}))
+    }
+    fn error(code: u16) -> String {
+        line("ERROR", &json!({"kind": "Status", "code": code, "message": "etcd: progress notifications"}))
+    }
+    let failures: [fn() -> Answer; 8] = [
+        || Answer::Lines(vec![], Then::Silence),
+        || Answer::Lines(vec![object()], Then::Silence),
+        || Answer::Lines(vec![object()], Then::Cut),
+        || Answer::Lines(vec![object()], Then::End),
+        || Answer::Lines(vec![object(), error(500)], Then::End),
+        || Answer::Lines(vec![object(), error(410)], Then::End),
+        || Answer::Lines(vec![object(), "<html>".to_owned()], Then::Silence),
+        || Answer::json(500, json!({"message": "etcd: progress notifications"})),
+    ];
+    for (case, fail) in failures.into_iter().enumerate() {
+        let world = fails_to_stream(fail);
+        let mut facts = open(&world, NODES);
+        world.run_for(Duration::from_secs(40));
+        assert_eq!(told(&mut facts), ["+a/u@3", "synced"], "case {case}");
+        world.run_for(Duration::from_secs(60));
+        let asked = |what: &str| world.requests().iter().filter(|(_, r)| r.path.contains(what)).count();
+        assert_eq!((asked("sendInitialEvents"), asked("limit=500")), (1, 1), "case {case}");
+    }
+}
+
+#[test]
+fn a_server_that_has_streamed_a_list_is_asked_for_another_after_one_that_failed() {
+    let server = Server::new();
+    server.lock().unwrap().put("a", "u1");
+    let world = world_of(&server);
     let mut facts = open(&world, NODES);
-    world.run_for(Duration::from_secs(60));
-    assert_eq!(told(&mut facts), ["synced"]);
+    world.run_for(A_WHILE);
+    assert_eq!(told(&mut facts), ["+a/u1@1", "synced"]);
+    let expire = |cuts: Vec<usize>| {
+        let mut server = server.lock().unwrap();
+        server.put("a", "u1");
+        server.cut_watches();
+        server.oldest = server.version + 1;
+        server.version += 1;
+        server.cuts = cuts;
+    };
+    // The next watch finds its version forgotten, and the streaming list is cut after an object.
+    expire(vec![1]);
+    world.run_for(A_WHILE);
+    expire(vec![]);
+    world.run_for(A_WHILE);
+    let lists = |what: &str| world.requests().iter().filter(|(_, r)| r.path.contains(what)).count();
+    assert_eq!((lists("sendInitialEvents"), lists("limit=500")), (3, 1));
+    assert_eq!(told(&mut facts), ["+a/u1@2", "+a/u1@4"]);
 }
 
 #[test]
