@@ -19,7 +19,7 @@ use supercargo_engine::{Backoff, QueueSettings};
 use supercargo_extender::{Wanted, Watcher};
 use supercargo_framework::registry::{Args, Point, Registry};
 use supercargo_live::{
-    feed,
+    feed::{self, InformerHealth},
     lease::{self, Lease, Terms},
     real::{Access, RealWorld, host_name},
     scheduler::{Parts, Scheduler, meter::Meter},
@@ -97,10 +97,20 @@ async fn schedule(
     let world: SharedWorld = Arc::new(Counted::new(real, &measured));
     let lease = campaign(&world, configuration);
     let watchers = (measured.clone() as _, measured.clone() as _);
-    let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers)?;
+    let informers = InformerHealth::default();
+    let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers, &informers)?;
     let _watched = guests::follow(guests, measured.metrics(), scheduler.plugin_changes())?;
-    let serving =
-        Serving::start(options, configuration, registry, &world, &lease, &scheduler, measured, &stop);
+    let serving = Serving::start(
+        options,
+        configuration,
+        registry,
+        &world,
+        &lease,
+        &scheduler,
+        measured,
+        &informers,
+        &stop,
+    );
     let server = serving.await.map_err(|error| Problem::error(error.to_string()))?;
     scheduler.run(stop.clone().cancelled_owned()).await;
     let deposed = lease.as_ref().is_some_and(|lease| lease.standing() == lease::Standing::Lost);
@@ -130,6 +140,7 @@ pub(crate) fn assemble(
     registry: &Registry,
     lease: Option<Lease>,
     (meter, watcher): Watchers,
+    informers: &InformerHealth,
 ) -> Result<Scheduler, Problems> {
     let overrides = Overrides { seed: world.random(), ..Overrides::default() };
     let mut engine = setup::engine(Cluster::default(), configuration, registry, overrides)?;
@@ -158,9 +169,9 @@ pub(crate) fn assemble(
                 let leads = async move {
                     lease.acquired().await;
                 };
-                feed::open_after(world, resources, Box::pin(leads))
+                feed::open_after(world, resources, informers, Box::pin(leads))
             }
-            _ => feed::open(world, resources),
+            _ => feed::open(world, resources, informers),
         },
         lease,
         volume_timeouts: volume_timeouts(configuration)?,

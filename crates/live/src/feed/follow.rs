@@ -10,7 +10,7 @@ use supercargo_model::{Key, object::Kind};
 use tokio::sync::mpsc;
 
 use super::{
-    Fact, Resource,
+    Fact, InformerHealth, Resource,
     backoff::Backoff,
     complaints::Complaints,
     known::Known,
@@ -77,6 +77,7 @@ pub(super) struct Follower {
     world: SharedWorld,
     resource: Resource,
     facts: mpsc::Sender<Fact>,
+    health: InformerHealth,
     known: Known,
     /// The last version that is known.
     version: String,
@@ -97,12 +98,18 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(world: SharedWorld, resource: Resource, facts: mpsc::Sender<Fact>) -> Self {
+    pub(super) fn new(
+        world: SharedWorld,
+        resource: Resource,
+        facts: mpsc::Sender<Fact>,
+        health: InformerHealth,
+    ) -> Self {
         Self {
             world,
             complaints: Complaints::new(resource.kind),
             resource,
             facts,
+            health,
             known: Known::default(),
             version: String::new(),
             backoff: Backoff::new(),
@@ -216,6 +223,7 @@ impl Follower {
 
     async fn end_list(&mut self) -> Result<(), Unheard> {
         self.tell_missing().await?;
+        self.health.regained(&self.resource);
         self.unsure = false;
         self.expired_lists = 0;
         self.forbidden = Backoff::short();
@@ -273,9 +281,18 @@ impl Follower {
     async fn follow(&mut self, mut lines: Lines) -> Result<Step, Unheard> {
         let opened = self.world.uptime();
         let mut quiet = true;
+        let mut first = within(&*self.world, SHORTEST_CLEAN_WATCH, lines.next()).await;
+        if first.is_none() {
+            // It stands, and there is nothing to tell.
+            self.health.regained(&self.resource);
+        }
         loop {
             let patience = if self.sends_bookmarks { LONGEST_SILENCE } else { 2 * SHORTEST_WATCH + GRACE };
-            let line = match within(&*self.world, patience, lines.next()).await {
+            let next = match first.take() {
+                Some(next) => Some(next),
+                None => within(&*self.world, patience, lines.next()).await,
+            };
+            let line = match next {
                 Some(Some(Ok(line))) => line,
                 Some(Some(Err(cut))) => {
                     self.unsure = true;
@@ -287,13 +304,14 @@ impl Follower {
                 Some(None) => return Ok(Step::Resume),
                 None => {
                     self.unsure = true;
+                    self.health.lost(&self.resource, self.world.uptime());
                     self.complaints.say(&*self.world, "watch gone silent; opening it anew");
                     return Ok(Step::Resume);
                 }
             };
             quiet = false;
             match self.line(&line, Phase::Watch).await? {
-                Heard::Change | Heard::EndOfList => {}
+                Heard::Change | Heard::EndOfList => self.health.regained(&self.resource),
                 Heard::Error(status) if status.code == 410 => return self.expired().await,
                 Heard::Error(status) => {
                     let next = if matches!(status.code, 429 | 500..) { Step::Resume } else { Step::List };
@@ -342,6 +360,7 @@ impl Follower {
     }
 
     async fn trouble(&mut self, next: Step, what: &str) -> Result<Step, Unheard> {
+        self.health.lost(&self.resource, self.world.uptime());
         self.complaints.say(&*self.world, what);
         let wait = self.backoff.next(&*self.world);
         self.world.sleep(wait).await;

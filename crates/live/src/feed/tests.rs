@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Fact, RESOURCES, Resource};
+use super::{Fact, InformerHealth, RESOURCES, Resource};
 use crate::{
     testing::{Answer, FakeWorld, Then},
     world::{Request, SharedWorld, Unanswered},
@@ -147,8 +147,13 @@ fn world_of(server: &Shared) -> Arc<FakeWorld> {
 }
 
 fn open(world: &Arc<FakeWorld>, resource: &Resource) -> mpsc::Receiver<Fact> {
+    open_with_health(world, resource).0
+}
+
+fn open_with_health(world: &Arc<FakeWorld>, resource: &Resource) -> (mpsc::Receiver<Fact>, InformerHealth) {
     let shared: SharedWorld = world.clone();
-    super::open(&shared, vec![resource.clone()])
+    let health = InformerHealth::default();
+    (super::open(&shared, vec![resource.clone()], &health), health)
 }
 
 /// The facts so far, in short: `+name/uid@version`, `-name/uid`, `!name`, `synced`.
@@ -542,6 +547,82 @@ fn an_expired_page_starts_the_list_over() {
     let mut facts = open(&world, NODES);
     world.run_for(A_WHILE);
     assert_eq!(told(&mut facts), ["+a/a@1", "+b/b@1", "synced"]);
+}
+
+#[test]
+fn a_wish_to_wait_for_an_hour_is_heeded_for_half_a_minute() {
+    let server = Server::new();
+    server.lock().unwrap().put("a", "u1");
+    let busy = Arc::new(Mutex::new(false));
+    let world = {
+        let (server, busy) = (server.clone(), busy.clone());
+        FakeWorld::new(move |request, _| match *busy.lock().unwrap() {
+            true => {
+                let retry_after = Some(Duration::from_secs(3600));
+                Answer::Reply(crate::world::Reply { retry_after, ..crate::world::Reply::new(429, "{}") })
+            }
+            false => server.lock().unwrap().answer(request),
+        })
+    };
+    let mut facts = open(&world, NODES);
+    world.run_for(A_WHILE);
+    assert_eq!(told(&mut facts), ["+a/u1@1", "synced"]);
+    *busy.lock().unwrap() = true;
+    server.lock().unwrap().cut_watches();
+    world.run_for(Duration::from_secs(1));
+    *busy.lock().unwrap() = false;
+    server.lock().unwrap().put("b", "u2");
+    world.run_for(Duration::from_secs(35));
+    assert_eq!(told(&mut facts), ["+b/u2@2"]);
+}
+
+#[test]
+fn a_kind_that_is_out_of_sight_is_known_to_be() {
+    const LIMIT: Duration = Duration::from_secs(60);
+    let node = || line("ADDED", &json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "3"}}));
+    let failures: [fn() -> Answer; 4] = [
+        || Answer::json(403, json!({})),
+        || Answer::json(500, json!({})),
+        || Answer::Unanswered(Unanswered::NotSent("connection refused".into())),
+        // It can be opened, again and again, and ends at once.
+        || Answer::Lines(vec![line("ERROR", &json!({"code": 500}))], Then::End),
+    ];
+    for (case, fail) in failures.into_iter().enumerate() {
+        let failing = Arc::new(Mutex::new(false));
+        let (live, watched) = mpsc::unbounded_channel::<Bytes>();
+        let mut watched = Some(watched);
+        let world = {
+            let failing = failing.clone();
+            FakeWorld::new(move |request, _| match *failing.lock().unwrap() {
+                true => fail(),
+                false if !request.path.contains("watch=") => {
+                    Answer::json(200, json!({"metadata": {"resourceVersion": "3"}, "items": []}))
+                }
+                false => match watched.take() {
+                    Some(watched) => {
+                        let live = futures_util::stream::unfold(watched, |mut watched| async {
+                            Some((Ok(watched.recv().await?), watched))
+                        });
+                        Answer::Lines(vec![node(), bookmark(3, true)], Then::Live(live.boxed()))
+                    }
+                    None => Answer::Lines(vec![bookmark(4, true)], Then::Silence),
+                },
+            })
+        };
+        let (_facts, health) = open_with_health(&world, NODES);
+        let blind = || health.blind_to(crate::world::World::uptime(&*world), LIMIT);
+        world.run_for(Duration::from_secs(100));
+        assert!(blind().is_empty(), "case {case}: a quiet watch is well");
+        *failing.lock().unwrap() = true;
+        live.send(Bytes::from(line("ERROR", &json!({"code": 500})))).unwrap();
+        world.run_for(Duration::from_secs(55));
+        assert!(blind().is_empty(), "case {case}: it may be passing");
+        world.run_for(Duration::from_secs(10));
+        assert_eq!(blind(), [NODES.kind], "case {case}");
+        *failing.lock().unwrap() = false;
+        world.run_for(Duration::from_secs(70));
+        assert!(blind().is_empty(), "case {case}: it is back");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{
     super::discovery::{self, Served},
     Follower, Step, Unheard,
 };
-use crate::world::{Refused, Reply, Unanswered, jittered};
+use crate::world::{MAX_RETRY_AFTER, Refused, Reply, Unanswered, jittered};
 
 /// How often a resource that the server does not serve is asked for again: its API may be switched on one day.
 const UNSERVED_PAUSE: Duration = Duration::from_secs(60);
@@ -47,6 +47,7 @@ impl Follower {
                 reply.message()
             );
         }
+        self.health.lost(&self.resource, now);
         let wait = self.forbidden.next(&*self.world);
         self.world.sleep(wait).await;
         Step::List
@@ -60,6 +61,7 @@ impl Follower {
         }
         self.known.begin_list();
         self.tell_missing().await?;
+        self.health.regained(&self.resource);
         self.tell_synced().await?;
         self.world.sleep(jittered(&*self.world, UNSERVED_PAUSE, 1.0)).await;
         Ok(Step::List)
@@ -80,7 +82,7 @@ impl Follower {
             }
         };
         if let Some(wait) = wait {
-            self.world.sleep(wait).await;
+            self.world.sleep(wait.min(MAX_RETRY_AFTER)).await;
         }
         next
     }
