@@ -10,6 +10,7 @@ use supercargo_config::Configuration;
 use supercargo_extender::NoWatcher;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
+    feed::InformerHealth,
     scheduler::meter::{Attempted, Meter, Standing},
     world::SharedWorld,
 };
@@ -50,7 +51,8 @@ impl SchedulerProcess {
         let meter = Arc::new(Counters::default());
         let lease = campaign(&world, configuration);
         let watchers = (meter.clone() as _, Arc::new(NoWatcher) as _);
-        let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers)?;
+        let scheduler =
+            assemble(&world, configuration, registry, lease.clone(), watchers, &InformerHealth::default())?;
         let (stop, stopped) = oneshot::channel::<()>();
         let ended = Arc::new(Mutex::new(false));
         let end = ended.clone();
