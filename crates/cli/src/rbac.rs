@@ -71,6 +71,7 @@ const ALWAYS: &[Rule] = &[
     Rule { why: "bind pods", group: "", resources: &["pods/binding"], verbs: &["create"] },
     Rule { why: "say why a pod waits", group: "", resources: &["pods/status"], verbs: &["patch"] },
     Rule { why: "", group: "events.k8s.io", resources: &["events"], verbs: &["create", "patch"] },
+    Rule { why: "say who leads", group: "", resources: &["events"], verbs: &["create"] },
     Rule {
         why: "ask who wants to see metrics, and whether they may",
         group: "authentication.k8s.io",

@@ -12,6 +12,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
+    feed::InformerHealth,
     lease,
     real::{Access, RealWorld},
     world::SharedWorld,
@@ -85,10 +86,20 @@ async fn schedule(
     let world: SharedWorld = Arc::new(Counted::new(real, &measured));
     let lease = campaign(&world, configuration);
     let watchers = (measured.clone() as _, measured.clone() as _);
-    let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers)?;
+    let informers = InformerHealth::default();
+    let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers, &informers)?;
     let _watched = guests::follow(guests, measured.metrics(), scheduler.plugin_changes())?;
-    let serving =
-        Serving::start(options, configuration, registry, &world, &lease, &scheduler, measured, &stop);
+    let serving = Serving::start(
+        options,
+        configuration,
+        registry,
+        &world,
+        &lease,
+        &scheduler,
+        measured,
+        &informers,
+        &stop,
+    );
     let server = serving.await.map_err(|error| Problem::error(error.to_string()))?;
     scheduler.run(stop.clone().cancelled_owned()).await;
     let deposed = lease.as_ref().is_some_and(|lease| lease.standing() == lease::Standing::Lost);

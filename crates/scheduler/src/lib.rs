@@ -12,7 +12,7 @@ use supercargo_engine::{Backoff, QueueSettings};
 use supercargo_extender::{Wanted, Watcher};
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
-    feed,
+    feed::{self, InformerHealth},
     lease::{self, Lease, Terms},
     real::host_name,
     scheduler::{Parts, Scheduler, meter::Meter},
@@ -36,6 +36,7 @@ pub fn assemble(
     registry: &Registry,
     lease: Option<Lease>,
     (meter, watcher): Watchers,
+    informers: &InformerHealth,
 ) -> Result<Scheduler, Problems> {
     let overrides = Overrides { seed: world.random(), ..Overrides::default() };
     let mut engine = setup::engine(Cluster::default(), configuration, registry, overrides)?;
@@ -64,9 +65,9 @@ pub fn assemble(
                 let leads = async move {
                     lease.acquired().await;
                 };
-                feed::open_after(world, resources, Box::pin(leads))
+                feed::open_after(world, resources, informers, Box::pin(leads))
             }
-            _ => feed::open(world, resources),
+            _ => feed::open(world, resources, informers),
         },
         lease,
         volume_timeouts: arguments::volume_timeouts(configuration)?,
@@ -88,6 +89,7 @@ pub fn campaign(world: &SharedWorld, configuration: &Configuration) -> Option<Le
             lease_duration: election.lease_duration.to_std().unwrap_or_default(),
             renew_deadline: election.renew_deadline.to_std().unwrap_or_default(),
             retry_period: election.retry_period.to_std().unwrap_or_default(),
+            component: configuration.profiles[0].scheduler_name.to_string(),
         };
         lease::campaign(world, terms)
     })

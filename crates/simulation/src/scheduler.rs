@@ -10,6 +10,7 @@ use supercargo_config::Configuration;
 use supercargo_extender::NoWatcher;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
+    feed::InformerHealth,
     scheduler::meter::{Attempted, Meter, Standing},
     world::SharedWorld,
 };
@@ -50,7 +51,8 @@ impl SchedulerProcess {
         let meter = Arc::new(Counters::default());
         let lease = campaign(&world, configuration);
         let watchers = (meter.clone() as _, Arc::new(NoWatcher) as _);
-        let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers)?;
+        let scheduler =
+            assemble(&world, configuration, registry, lease.clone(), watchers, &InformerHealth::default())?;
         let (stop, stopped) = oneshot::channel::<()>();
         let ended = Arc::new(Mutex::new(false));
         let end = ended.clone();
@@ -115,10 +117,12 @@ impl Meter for Counters {
         *locked(&self.0).attempts.entry(result.to_owned()).or_default() += 1;
     }
 
+    fn preemption_attempted(&self) {
+        locked(&self.0).preemptions += 1;
+    }
+
     fn preempts(&self, victims: usize) {
-        let mut metrics = locked(&self.0);
-        metrics.preemptions += 1;
-        metrics.victims += victims as i64;
+        locked(&self.0).victims += victims as i64;
     }
 
     fn stands(&self, standing: &Standing) {
