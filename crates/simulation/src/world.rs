@@ -27,6 +27,10 @@ use crate::{
 
 /// How long a request is on its way, and its answer on the way back.
 const LATENCY: Duration = Duration::from_millis(1);
+/// How long a change takes to the watches: an API server answers before it tells the others.
+const WATCH_LATENCY: Duration = Duration::from_millis(2);
+/// How many lines of a watch are on their way at once.
+const LINES_ON_THE_WAY: usize = 4096;
 
 /// The world as one process sees it.
 pub struct SimulatedWorld {
@@ -96,15 +100,21 @@ async fn reply(answer: http::Response<Answer>) -> Result<Reply, Unanswered> {
     Ok(Reply { status: head.status.as_u16(), body, retry_after: seconds.map(Duration::from_secs) })
 }
 
-fn lines(body: Answer) -> Lines {
+fn lines(body: Answer, clock: VirtualClock) -> Lines {
     let Answer::Lines(lines) = body else {
         return futures_util::stream::iter([Err(Cut("the answer is no watch".to_owned()))]).boxed();
     };
-    let line = |piece: io::Result<Bytes>| match piece {
-        Ok(line) => Ok(line.slice(..line.len() - usize::from(line.ends_with(b"\n")))),
-        Err(error) => Err(Cut(error.to_string())),
+    let line = move |piece: io::Result<Bytes>| {
+        let arrives = clock.sleep(WATCH_LATENCY);
+        async move {
+            arrives.await;
+            match piece {
+                Ok(line) => Ok(line.slice(..line.len() - usize::from(line.ends_with(b"\n")))),
+                Err(error) => Err(Cut(error.to_string())),
+            }
+        }
     };
-    lines.map(line).boxed()
+    lines.map(line).buffered(LINES_ON_THE_WAY).boxed()
 }
 
 impl World for SimulatedWorld {
@@ -142,11 +152,11 @@ impl World for SimulatedWorld {
     }
 
     fn watch(&self, request: Request) -> BoxFuture<'static, Result<Lines, Refused>> {
-        let answer = self.call(request);
+        let (answer, clock) = (self.call(request), self.clock.clone());
         Box::pin(async move {
             let answer = answer.await.map_err(Refused::Unanswered)?;
             if answer.status() == StatusCode::OK {
-                return Ok(lines(answer.into_body()));
+                return Ok(lines(answer.into_body(), clock));
             }
             let reply = reply(answer).await;
             Err(reply.map_or_else(Refused::Unanswered, Refused::Reply))

@@ -1,5 +1,6 @@
 //! Scenarios: what is done to a cluster and when to look, what was seen, and how that differs from what was expected.
 
+mod ask;
 mod compare;
 mod expectation;
 mod kind;
@@ -8,6 +9,7 @@ mod play;
 mod simulated;
 mod step;
 
+pub use ask::ask;
 pub use compare::{Difference, Level, differences};
 pub use expectation::Expectation;
 pub use observe::Metrics;

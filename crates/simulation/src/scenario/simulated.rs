@@ -5,9 +5,6 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-use http::header;
-use http_body_util::BodyExt;
 use serde_json::Value;
 use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
@@ -15,6 +12,7 @@ use supercargo_manifest::{Problems, Source};
 use supercargo_testcluster::{ApiServer, Clock, Options};
 
 use super::{
+    ask::{NO_ANSWER, ask},
     observe::Metrics,
     play::{Order, Stage},
     step::Scenario,
@@ -79,32 +77,21 @@ impl<'r> SimulatedStage<'r> {
 
 impl Stage for SimulatedStage<'_> {
     fn request(&mut self, method: &str, path: &str, content_type: &str, body: Value) -> (u16, Value) {
-        let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
-        let request = http::Request::builder()
-            .method(method)
-            .uri(path)
-            .header(header::ACCEPT, "application/json")
-            .header(header::CONTENT_TYPE, content_type)
-            .body(body);
-        let Ok(request) = request else { return (400, Value::Null) };
-        let (answer, answered) = (self.server.answer(request), Arc::<Mutex<Option<(u16, Value)>>>::default());
+        let asking = ask(&self.server, method, path, content_type, body);
+        let answered = Arc::<Mutex<Option<(u16, Value)>>>::default();
         let slot = answered.clone();
         let asking = async move {
-            // A connection that breaks leaves no answer.
-            let Ok(answer) = answer.await else { return };
-            let status = answer.status().as_u16();
-            let Ok(body) = answer.into_body().collect().await else { return };
-            let value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some((status, value));
+            let answer = asking.await;
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
         };
         self.executor.spawn(self.player, Box::pin(asking));
-        let take = || answered.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        self.executor.run_until(take, ANSWERS_WITHIN);
+        let is_answered = || answered.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        self.executor.run_until(is_answered, ANSWERS_WITHIN);
         if method != "GET" {
             self.executor.run_for(CHANGE_TAKES);
         }
         let answer = answered.lock().unwrap_or_else(PoisonError::into_inner).take();
-        answer.unwrap_or((503, Value::Null))
+        answer.unwrap_or((NO_ANSWER, Value::Null))
     }
 
     fn order(&mut self, order: Order) -> Result<(), String> {
