@@ -440,7 +440,7 @@ impl Profile {
                     if status.code == Code::Unschedulable {
                         code = Code::Unschedulable;
                     }
-                    reasons.extend(status.reasons);
+                    reasons.extend(status.reasons.iter().cloned());
                 }
                 Err(status) => return Err(status),
             }
