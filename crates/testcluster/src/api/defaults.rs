@@ -29,7 +29,7 @@ fn fill_own(resource: &Resource, value: &mut Value) {
                 "spec",
                 json!({"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"}),
             );
-            put(value, "status", json!({"phase": "Available"}));
+            put(value, "status", json!({"phase": "Pending"}));
         }
         "StorageClass" => {
             put_all(value, json!({"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}));
