@@ -22,8 +22,12 @@ use crate::{
     scheduler::SchedulerProcess,
 };
 
-/// How long a scheduler has from its start until something is done to the cluster.
-const STARTS_WITHIN: Duration = Duration::from_secs(1);
+/// How long a scheduler has from its start until something is done to the cluster: at least so long, and up to a second
+/// more. Schedulers count in whole seconds here and there, and when those begin is chance.
+const STARTS_WITHIN: Duration = Duration::from_millis(1700);
+const SECOND_IN_MILLIS: u64 = 1000;
+/// How much later that is for the next seed.
+const LATER_BY_SEED_MILLIS: u64 = 137;
 /// How long a change takes until its maker hears that it was made.
 const CHANGE_TAKES: Duration = Duration::from_millis(4);
 /// How long an API server may take to answer; without faults it takes no time at all.
@@ -70,7 +74,8 @@ impl<'r> SimulatedStage<'r> {
         let (executor, server) = (&self.executor, &self.server);
         let started = SchedulerProcess::start(executor, server, &self.configuration, self.registry, seed);
         self.scheduler = Some(started.map_err(|problems| problems.to_string())?);
-        self.executor.run_for(STARTS_WITHIN);
+        let later = self.seed.wrapping_mul(LATER_BY_SEED_MILLIS) % SECOND_IN_MILLIS;
+        self.executor.run_for(STARTS_WITHIN + Duration::from_millis(later));
         Ok(())
     }
 }

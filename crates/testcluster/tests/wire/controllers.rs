@@ -112,6 +112,14 @@ async fn volumes_are_made_and_bound() {
     let made = made["spec"]["volumeName"].as_str().expect("it has a volume").to_owned();
     assert_eq!(cluster.get("pv", "", &made).expect("it is there")["spec"]["claimRef"]["name"], "waits");
     assert_eq!(phase(&cluster, "pv", "disk"), "Bound");
+    assert_eq!(phase(&cluster, "pv", "large"), "Available");
+}
+
+#[tokio::test]
+async fn without_a_controller_a_volume_is_offered_to_nobody() {
+    let (cluster, _client) = cluster_with(Options::default());
+    cluster.create(volume("disk", "local", "2Gi")).expect("it is created");
+    assert_eq!(phase(&cluster, "pv", "disk"), "Pending");
 }
 
 #[tokio::test]
