@@ -67,6 +67,18 @@ pub struct Decision {
     pub best: Vec<Name>,
     /// What came of making room, if it was tried: where, and who has to go; or why not.
     pub preemption: Option<Result<Nomination, Status>>,
+    /// What `rejected` and `verdicts` come to, where they were left out because pods of the same template were refused
+    /// before: see [`crate::Engine::verdicts`].
+    pub brief: Option<BriefRefusal>,
+}
+
+/// What the refusals of all nodes come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BriefRefusal {
+    /// How many nodes were refused for each reason, in kube-scheduler's words.
+    pub summary: String,
+    /// By whom.
+    pub refusal: Refusal,
 }
 
 impl Decision {
@@ -86,6 +98,7 @@ impl Decision {
             scores: Scores::default(),
             best: Vec::new(),
             preemption: None,
+            brief: None,
         }
     }
 
@@ -99,7 +112,10 @@ impl Decision {
 
     /// How many nodes were looked at.
     pub fn evaluated(&self) -> usize {
-        self.feasible.len() + self.rejected.len()
+        match &self.brief {
+            Some(_) => self.node_count,
+            None => self.feasible.len() + self.rejected.len(),
+        }
     }
 
     /// The highest total.
@@ -115,9 +131,10 @@ impl Decision {
         if self.node_count == 0 {
             return Some("no nodes available to schedule pods".to_owned());
         }
-        let reasons = match &self.refused {
-            Some(rejection) => rejection.status.message(),
-            None => self.verdicts.summary(self.node_count),
+        let reasons = match (&self.refused, &self.brief) {
+            (Some(rejection), _) => rejection.status.message(),
+            (None, Some(brief)) => brief.summary.clone(),
+            (None, None) => self.verdicts.summary(self.node_count),
         };
         Some(no_node_available(self.node_count, &reasons))
     }
@@ -146,7 +163,7 @@ impl Decision {
             Outcome::Error { .. } => Some(Failure::Error),
             Outcome::Unschedulable if self.node_count == 0 => Some(Failure::Error),
             Outcome::Unschedulable => {
-                let mut refusal = Refusal::default();
+                let mut refusal = self.brief.as_ref().map(|brief| brief.refusal.clone()).unwrap_or_default();
                 for Rejection { plugin, status } in self.rejected.values().chain(&self.refused) {
                     let pending = status.code == Code::Pending;
                     let plugins = if pending { &mut refusal.pending } else { &mut refusal.plugins };

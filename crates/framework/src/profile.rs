@@ -1,6 +1,7 @@
 //! A profile: a choice of plugins in their order, with weights. It runs them and combines what they say.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::Arc,
@@ -17,6 +18,7 @@ use crate::{
     },
     preemption::{
         Adviser, Candidate, FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, Rejection,
+        Resolvable,
     },
     queueing::QueueRules,
     registry::{Plugin, Point},
@@ -431,21 +433,30 @@ impl Profile {
         pod: &Pod,
         verdicts: &NodeVerdicts,
     ) -> Result<Nomination, Status> {
-        let mut reasons = Vec::new();
-        let mut code = Code::Pending;
+        let mut merged = MergedPostFilter::default();
         for Named { name, plugin } in &self.post_filter {
             match self.timed(name, Point::PostFilter, || plugin.post_filter(runner, pod, verdicts)) {
                 Ok(nomination) => return Ok(nomination),
-                Err(status) if matches!(status.code, Code::Unschedulable | Code::Pending) => {
-                    if status.code == Code::Unschedulable {
-                        code = Code::Unschedulable;
-                    }
-                    reasons.extend(status.reasons.iter().cloned());
-                }
-                Err(status) => return Err(status),
+                Err(status) => merged.add(status)?,
             }
         }
-        Err(Status::new(code, reasons))
+        Err(merged.status())
+    }
+
+    /// What [`Self::post_filter`] says of a pod that fits nowhere, if that follows without trying anything.
+    pub fn foregone_post_filter(
+        &self,
+        cluster: &Cluster,
+        pod: &Pod,
+        resolvable: &Resolvable<'_>,
+    ) -> Option<Status> {
+        let mut merged = MergedPostFilter::default();
+        for Named { plugin, .. } in &self.post_filter {
+            if let Err(last) = merged.add(plugin.foregone(cluster, pod, resolvable)?) {
+                return Some(last);
+            }
+        }
+        Some(merged.status())
     }
 
     /// Scores the feasible nodes: prepare, score, normalize, weigh and sum.
@@ -552,8 +563,8 @@ impl Profile {
 
 /// The fast form of a profile for pods of one shape.
 pub struct CompiledProfile {
-    /// The filters that have something to say.
-    pub filters: Vec<Box<dyn FilterPart>>,
+    /// The filters that have something to say, in the profile's order; those without a fast form come last.
+    pub filters: Vec<(Name, Box<dyn FilterPart>)>,
     /// The scores that have something to say: plugin, weight, part.
     pub scores: Vec<(Name, i32, Box<dyn ScorePart>)>,
 }
@@ -572,8 +583,8 @@ impl Profile {
         for step in &self.filter {
             match step.fast.clone().map_or(Compiled::Slow, |fast| fast.compile_filter(cluster, pod)) {
                 Compiled::Idle => {}
-                Compiled::Part(part) => filters.push(part),
-                Compiled::Slow => slow.push(self.slow_filter(step, pod)),
+                Compiled::Part(part) => filters.push((step.name.clone(), part)),
+                Compiled::Slow => slow.push((step.name.clone(), self.slow_filter(step, pod))),
             }
         }
         // The slow ones come last: they are asked only about the nodes that the others leave open.
@@ -683,6 +694,35 @@ impl FilterRunner for ProfileRunner<'_> {
             Some(adviser) => adviser.narrow(self.cluster, candidates),
             None => Ok(candidates),
         }
+    }
+}
+
+/// What several PostFilter plugins that cannot help come to.
+struct MergedPostFilter {
+    code: Code,
+    reasons: Vec<Cow<'static, str>>,
+}
+
+impl Default for MergedPostFilter {
+    fn default() -> Self {
+        Self { code: Code::Pending, reasons: Vec::new() }
+    }
+}
+
+impl MergedPostFilter {
+    /// Goes on after a refusal; ends with anything else.
+    fn add(&mut self, status: Status) -> Result<(), Status> {
+        match status.code {
+            Code::Unschedulable => self.code = Code::Unschedulable,
+            Code::Pending => {}
+            _ => return Err(status),
+        }
+        self.reasons.extend(status.reasons.iter().cloned());
+        Ok(())
+    }
+
+    fn status(self) -> Status {
+        Status::new(self.code, self.reasons)
     }
 }
 

@@ -8,11 +8,13 @@ use supercargo_framework::{
     Code, Status, Verdict,
     event::{Action, EventInterest, Resource},
     points::{PostFilter, PreEnqueue, Requeue},
-    preemption::{Candidate, FilterRunner, NodeVerdicts, Nomination, Rejection, no_node_available},
+    preemption::{
+        Candidate, FilterRunner, NodeVerdicts, Nomination, Rejection, Resolvable, no_node_available, summary,
+    },
     registry::Args,
 };
 use supercargo_manifest::Problems;
-use supercargo_model::{NodeInfo, Pod};
+use supercargo_model::{Cluster, NodeId, NodeInfo, Pod};
 
 use victims::Trial;
 
@@ -20,6 +22,8 @@ use victims::Trial;
 pub const NAME: &str = "DefaultPreemption";
 
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
+const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
+const NEVER: &str = "not eligible due to preemptionPolicy=Never.";
 
 /// The plugin.
 pub struct DefaultPreemption {
@@ -142,7 +146,7 @@ fn nothing_found(refusals: NodeVerdicts, node_count: usize) -> Status {
 /// A pod may evict others unless it says never, or an eviction for it is still under way.
 fn check_eligible(runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts) -> Verdict {
     if pod.spec.never_preempts {
-        return Err(not_eligible("not eligible due to preemptionPolicy=Never."));
+        return Err(not_eligible(NEVER));
     }
     let nominated = (pod.nominated_node.as_ref()).and_then(|name| runner.cluster().node(name));
     let Some(node) = nominated else {
@@ -172,11 +176,34 @@ impl PostFilter for DefaultPreemption {
         pod: &Pod,
         verdicts: &NodeVerdicts,
     ) -> Result<Nomination, Status> {
-        self.preempt(runner, pod, verdicts).map_err(|status| {
-            let message = format!("preemption: {}", status.message());
-            Status::new(status.code, [message.into()])
+        self.preempt(runner, pod, verdicts).map_err(in_words)
+    }
+
+    /// Where nobody is less important, nobody can be evicted, and no node need be tried.
+    fn foregone(&self, cluster: &Cluster, pod: &Pod, resolvable: &Resolvable<'_>) -> Option<Status> {
+        if pod.spec.never_preempts {
+            return Some(in_words(not_eligible(NEVER)));
+        }
+        if pod.nominated_node.is_some() || cluster.node_count() == 0 {
+            return None;
+        }
+        let lowest = cluster.groups().lowest_priority();
+        let has_victims = |node: NodeId| cluster.node_at(node).pods.iter().any(|other| is_victim(other, pod));
+        let nobody = lowest.is_none_or(|lowest| lowest >= pod.spec.priority)
+            || resolvable.count == 0
+            || !(resolvable.nodes)().into_iter().any(has_victims);
+        nobody.then(|| {
+            let tried = (&Status::unresolvable(NO_VICTIMS), resolvable.count);
+            let others = (&Status::unresolvable(NOT_HELPFUL), cluster.node_count() - resolvable.count);
+            let reasons = summary([tried, others].into_iter());
+            in_words(Status::unschedulable(no_node_available(cluster.node_count(), &reasons)))
         })
     }
+}
+
+fn in_words(status: Status) -> Status {
+    let message = format!("preemption: {}", status.message());
+    Status::new(status.code, [message.into()])
 }
 
 impl PreEnqueue for DefaultPreemption {

@@ -13,7 +13,7 @@ use supercargo_framework::{
     points::{
         Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreFilterOutcome, Requeue, Reserve, ScoreNode,
     },
-    preemption::{FilterRunner, NodeVerdicts, Nomination},
+    preemption::{FilterRunner, NodeVerdicts, Nomination, Resolvable},
     registry::Args,
 };
 use supercargo_manifest::{Duration, Problems};
@@ -24,6 +24,8 @@ pub const NAME: &str = "DynamicResources";
 
 const NOT_BUILT: &str =
     "the pod has resource claims, and this version of supercargo does not allocate them yet";
+
+const NOTHING_TO_DEALLOCATE: &str = "no new claims to deallocate";
 
 /// The plugin. It takes part at all points that kube-scheduler's does, so that configurations mean the same.
 pub struct DynamicResources;
@@ -75,7 +77,11 @@ impl Filter for DynamicResources {
 
 impl PostFilter for DynamicResources {
     fn post_filter(&self, _: &dyn FilterRunner, _: &Pod, _: &NodeVerdicts) -> Result<Nomination, Status> {
-        Err(Status::unschedulable("no new claims to deallocate"))
+        Err(Status::unschedulable(NOTHING_TO_DEALLOCATE))
+    }
+
+    fn foregone(&self, _: &Cluster, _: &Pod, _: &Resolvable<'_>) -> Option<Status> {
+        Some(Status::unschedulable(NOTHING_TO_DEALLOCATE))
     }
 }
 
