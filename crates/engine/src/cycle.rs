@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use supercargo_framework::{
     Code,
-    preemption::{Adviser, FilterState, Nominations, NotNominated, Rejection},
+    preemption::{Adviser, FilterState, NodeVerdicts, Nominations, NotNominated, Rejection, Resolvable},
     profile::{CycleError, PreFilterEnd, PreFiltered, Profile, ProfileRunner},
     registry::Point,
     stopwatch::Stopwatch,
@@ -13,9 +13,10 @@ use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
 
 use crate::{
     consult::{Advice, Answer, Begun, Consulted, ExtenderRole, Halt, Preempting, Question, Step},
-    decision::{Decision, Outcome},
+    decision::{BriefRefusal, Decision, Outcome},
     pick::{TieBreak, best, reservoir},
     random::cycle_seed,
+    refusals::Refusals,
     sampling::nodes_to_find,
     shape::Scope,
     shapes::Shapes,
@@ -92,6 +93,8 @@ pub struct Ways {
     pub kinds: u64,
     /// From columns, among some of the nodes.
     pub some: u64,
+    /// No node was open, and why was known.
+    pub refused: u64,
     /// Every plugin was asked about every node.
     pub slow: u64,
 }
@@ -100,6 +103,7 @@ enum Way {
     Columns,
     Kinds,
     Some,
+    Refused,
     Slow,
 }
 
@@ -109,6 +113,7 @@ impl Ways {
             Way::Columns => &mut self.columns,
             Way::Kinds => &mut self.kinds,
             Way::Some => &mut self.some,
+            Way::Refused => &mut self.refused,
             Way::Slow => &mut self.slow,
         } += 1;
     }
@@ -143,7 +148,8 @@ pub enum Placement {
         /// How many nodes were feasible.
         feasible: usize,
     },
-    /// The whole cycle was run, with its record: no node is left, or something has no fast form.
+    /// The whole cycle was run, with its record: no node is left, or something has no fast form. For a template that was
+    /// refused before, the record may be brief (see [`Decision::brief`]).
     Decided(Box<Decision>),
 }
 
@@ -257,7 +263,7 @@ impl Engine {
     }
 
     /// Decides in the fast way; `None` where that does not apply: room was made for this very pod, a plugin has no fast
-    /// form, or no node is left, and the slow way tells why.
+    /// form, or no node is left, and only the slow way can tell why or make room.
     fn place_fast(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
         if pod.nominated_node.is_some() {
             return None;
@@ -268,15 +274,53 @@ impl Engine {
         if enough >= nodes && all_free {
             self.place_on_best(index, pod)
         } else {
-            self.place_among_some(index, pod, enough)
+            self.place_among_some(index, pod, enough, all_free)
         }
+    }
+
+    /// Refuses a pod to whose shape, the last that was asked for, no node is open. Nobody is ahead of it anywhere. `None` if
+    /// a plugin must be asked why, or room might be made.
+    fn refuse(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
+        let profile = &self.profiles[index].profile;
+        let refusals = self.shapes.last()?.refusals(&self.cluster)?;
+        let resolvable =
+            Resolvable { count: refusals.resolvable_count(), nodes: &|| refusals.resolvable().collect() };
+        let refused = match profile.has_post_filter_plugins() {
+            true => Some(profile.foregone_post_filter(&self.cluster, pod, &resolvable)?),
+            false => None,
+        };
+        let brief = BriefRefusal { summary: refusals.summary(), refusal: refusals.refusal() };
+        let seed = cycle_seed(self.settings.seed, self.cycles);
+        let name = profile.scheduler_name().clone();
+        let decision = Decision::new(pod, name, seed, self.cluster.node_count());
+        // All nodes count as looked at, which leads back to where the search started; there may be fewer nodes than then.
+        self.next_start %= self.cluster.node_count().max(1);
+        self.ways.count(Way::Refused);
+        let clears_nomination = refused.as_ref().is_none_or(|refused| refused.clears);
+        let preemption = refused.map(|refused| Err(refused.status));
+        let brief = Some(brief);
+        Some(Placement::Decided(Box::new(Decision { preemption, clears_nomination, brief, ..decision })))
+    }
+
+    /// Why each node refuses a pod that no node is open to, as [`Self::decide`] would tell it, where that is known without
+    /// asking every plugin; `None` otherwise.
+    pub fn verdicts(&mut self, pod: &Arc<Pod>) -> Option<NodeVerdicts> {
+        let index = self.index_of(&pod.spec.scheduler_name)?;
+        if pod.nominated_node.is_some() || self.nominations.any_ahead_of(pod) {
+            return None;
+        }
+        let profile = &self.profiles[index].profile;
+        let shape = self.shapes.of(profile, index, &self.cluster, pod, Scope::Whole)?;
+        shape.refusals(&self.cluster).map(Refusals::verdicts)
     }
 
     /// Where all nodes are looked at.
     fn place_on_best(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
         let profile = &self.profiles[index].profile;
         let shape = self.shapes.of(profile, index, &self.cluster, pod, Scope::Whole)?;
-        let (total, ties) = shape.best()?;
+        let Some((total, ties)) = shape.best() else {
+            return self.refuse(index, pod);
+        };
         let chosen = match self.settings.tie_break {
             TieBreak::Random => {
                 let chosen = reservoir(ties, cycle_seed(self.settings.seed, self.cycles))?;
@@ -294,9 +338,18 @@ impl Engine {
     }
 
     /// Where the search stops when enough nodes are found, or room on some nodes is kept for other pods.
-    fn place_among_some(&mut self, index: usize, pod: &Arc<Pod>, enough: usize) -> Option<Placement> {
+    fn place_among_some(
+        &mut self,
+        index: usize,
+        pod: &Arc<Pod>,
+        enough: usize,
+        all_free: bool,
+    ) -> Option<Placement> {
         let profile = self.profiles[index].clone();
-        self.shapes.of(&profile.profile, index, &self.cluster, pod, Scope::Some)?;
+        let shape = self.shapes.of(&profile.profile, index, &self.cluster, pod, Scope::Some)?;
+        if all_free && shape.open_count() == 0 {
+            return self.refuse(index, pod);
+        }
         let kept_free = self.kept_free(&profile.profile, pod)?;
         let shape = self.shapes.last()?;
         let nodes = self.cluster.order();

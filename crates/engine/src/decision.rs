@@ -71,6 +71,18 @@ pub struct Decision {
     pub preemption: Option<Result<Nomination, Status>>,
     /// A nomination that the pod has from before is taken back, unless there is a new one.
     pub clears_nomination: bool,
+    /// What `rejected` and `verdicts` come to, where they were left out because pods of the same template were refused
+    /// before: see [`crate::Engine::verdicts`].
+    pub brief: Option<BriefRefusal>,
+}
+
+/// What the refusals of all nodes come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BriefRefusal {
+    /// How many nodes were refused for each reason, in kube-scheduler's words.
+    pub summary: String,
+    /// By whom.
+    pub refusal: Refusal,
 }
 
 impl Decision {
@@ -92,6 +104,7 @@ impl Decision {
             best: Vec::new(),
             preemption: None,
             clears_nomination: true,
+            brief: None,
         }
     }
 
@@ -105,7 +118,10 @@ impl Decision {
 
     /// How many nodes were looked at.
     pub fn evaluated(&self) -> usize {
-        self.feasible.len() + self.rejected.len()
+        match &self.brief {
+            Some(_) => self.node_count,
+            None => self.feasible.len() + self.rejected.len(),
+        }
     }
 
     /// The highest total.
@@ -121,9 +137,10 @@ impl Decision {
         if self.node_count == 0 {
             return Some("no nodes available to schedule pods".to_owned());
         }
-        let reasons = match &self.refused {
-            Some(rejection) => rejection.status.message(),
-            None => self.verdicts.summary(self.node_count),
+        let reasons = match (&self.refused, &self.brief) {
+            (Some(rejection), _) => rejection.status.message(),
+            (None, Some(brief)) => brief.summary.clone(),
+            (None, None) => self.verdicts.summary(self.node_count),
         };
         Some(no_node_available(self.node_count, &reasons))
     }
@@ -152,7 +169,8 @@ impl Decision {
             Outcome::Error { .. } => Some(Failure::Error),
             Outcome::Unschedulable if self.node_count == 0 => Some(Failure::Error),
             Outcome::Unschedulable => {
-                let mut refusal = Refusal { plugins: self.narrowed_by.clone(), ..Refusal::default() };
+                let mut refusal = self.brief.as_ref().map(|brief| brief.refusal.clone()).unwrap_or_default();
+                refusal.plugins.extend(self.narrowed_by.iter().cloned());
                 let refused = self.refused.iter().filter(|rejection| !rejection.plugin.is_empty());
                 for Rejection { plugin, status } in self.rejected.values().chain(refused) {
                     let pending = status.code == Code::Pending;

@@ -10,12 +10,13 @@ pub mod decision;
 mod pick;
 mod queue;
 mod random;
+mod refusals;
 mod sampling;
 mod shape;
 mod shapes;
 
 pub use cycle::{Engine, EngineProfile, Placement, Settings, Survey, Ways};
-pub use decision::{Decision, Outcome};
+pub use decision::{BriefRefusal, Decision, Outcome};
 pub use pick::TieBreak;
 pub use queue::{
     Admission, Backoff, Cause, Counts, Failure, Incoming, Pending, Place, Popped, Queue, QueueName,

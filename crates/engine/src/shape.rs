@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     fast::{Asked, CLOSED, Cells, FilterPart, Normalization, OPEN, Redo, ScorePart},
+    preemption::Rejection,
     profile::{CompiledProfile, Profile, ScoreColumn, Scores},
     vector::{Bounds, Tops, add_weighted, normalized, sum_with_tops, vectorized},
 };
 use supercargo_model::{Cluster, Name, NodeId, Pod, changes::Moment};
 
-use crate::alike::{Alike, ByCell, MAX_COLUMNS};
+use crate::{
+    alike::{Alike, ByCell, MAX_COLUMNS},
+    refusals::Refusals,
+};
 
 /// Beyond this share of the nodes, starting anew is cheaper than mending.
 const MEND_AT_MOST: usize = 16;
@@ -78,7 +82,7 @@ pub(crate) struct Shape {
     pod: Arc<Pod>,
     profile: usize,
     scope: Scope,
-    filters: Vec<Box<dyn FilterPart>>,
+    filters: Vec<(Name, Box<dyn FilterPart>)>,
     columns: Vec<Column>,
     /// The nodes that pass the filters which look only at what nodes are.
     fixed: Vec<f64>,
@@ -98,6 +102,10 @@ pub(crate) struct Shape {
     best: Option<(f64, usize)>,
     known_at: Option<Moment>,
     touched: Vec<NodeId>,
+    /// Why each node is closed, once that was asked for.
+    refusals: Option<Refusals>,
+    /// The nodes that have been touched since.
+    unsure: Vec<NodeId>,
     /// The nodes that were open before, or those that are looked at.
     spare: Vec<f64>,
 }
@@ -123,6 +131,8 @@ impl Shape {
             best: None,
             known_at: None,
             touched: Vec::new(),
+            refusals: None,
+            unsure: Vec::new(),
             spare: Vec::new(),
         };
         shape.set_columns(scores);
@@ -141,6 +151,7 @@ impl Shape {
         self.pod = pod.clone();
         self.profile = index;
         self.filters = filters;
+        self.refusals = None;
         self.calm = Some(0);
         self.known_at = None;
         self.set_columns(scores);
@@ -280,13 +291,13 @@ impl Shape {
 
     /// How the parts want to be asked.
     fn asked(&self) -> impl Iterator<Item = Asked> {
-        let filters = self.filters.iter().map(|filter| filter.asked());
+        let filters = self.filters.iter().map(|(_, filter)| filter.asked());
         filters.chain(self.columns.iter().map(|column| column.part.asked()))
     }
 
     /// Tells the parts which pod is asked for: what is asked anew may read more of it than its shape.
     fn meet(&mut self, pod: &Arc<Pod>) {
-        self.filters.iter_mut().for_each(|filter| filter.meet(pod));
+        self.filters.iter_mut().for_each(|(_, filter)| filter.meet(pod));
         self.columns.iter_mut().for_each(|column| column.part.meet(pod));
     }
 
@@ -303,7 +314,7 @@ impl Shape {
     fn ask_anew(&mut self, cluster: &Cluster) -> Option<()> {
         let moment = self.known_at?;
         for change in cluster.changes().since(moment)? {
-            for filter in &mut self.filters {
+            for (_, filter) in &mut self.filters {
                 filter.note(cluster, change);
             }
             for column in columns_to_mend(&mut self.columns, self.scope) {
@@ -342,7 +353,7 @@ impl Shape {
             if !self.touched.contains(&change.node) {
                 self.touched.push(change.node);
             }
-            for filter in &mut self.filters {
+            for (_, filter) in &mut self.filters {
                 refilter |= filter.note(cluster, change) == Redo::All;
             }
             for column in columns_to_mend(&mut self.columns, self.scope) {
@@ -435,7 +446,7 @@ impl Shape {
         let places = columns.len();
         self.fixed.clear();
         self.fixed.extend_from_slice(&columns.there);
-        for filter in self.filters.iter_mut().filter(|filter| !filter.reads_load()) {
+        for (_, filter) in self.filters.iter_mut().filter(|(_, filter)| !filter.reads_load()) {
             filter.close(cluster, &mut self.fixed);
         }
         self.refilter(cluster);
@@ -451,9 +462,10 @@ impl Shape {
     }
 
     fn refilter(&mut self, cluster: &Cluster) {
+        self.refusals = None;
         self.open.clear();
         self.open.extend_from_slice(&self.fixed);
-        for filter in self.filters.iter_mut().filter(|filter| filter.reads_load()) {
+        for (_, filter) in self.filters.iter_mut().filter(|(_, filter)| filter.reads_load()) {
             filter.close(cluster, &mut self.open);
         }
         self.open_count = vectorized(
@@ -470,10 +482,13 @@ impl Shape {
             self.refilter(cluster);
             moved = self.spare != self.open;
         } else {
+            if self.refusals.is_some() {
+                self.unsure.extend_from_slice(&self.touched);
+            }
             for node in &self.touched {
                 let i = node.index();
                 let passes = self.fixed[i] == OPEN
-                    && (self.filters.iter()).all(|f| !f.reads_load() || f.passes(cluster, *node));
+                    && (self.filters.iter()).all(|(_, f)| !f.reads_load() || f.passes(cluster, *node));
                 let open = if passes { OPEN } else { CLOSED };
                 if open != self.open[i] {
                     moved = true;
@@ -572,6 +587,34 @@ impl Shape {
                 tops.rebuild(totals);
             }
         }
+    }
+
+    /// Why each node is closed, where all are: kept, and asked again only about nodes that were touched since. `None` if some
+    /// node is open, or a plugin can only tell by its Filter.
+    pub(crate) fn refusals(&mut self, cluster: &Cluster) -> Option<&Refusals> {
+        if self.open_count > 0 || self.asks_anew() {
+            return None;
+        }
+        if self.unsure.len() > cluster.node_count() {
+            self.refusals = None;
+        }
+        let (mut refusals, unsure) = match self.refusals.take() {
+            Some(refusals) => (refusals, std::mem::take(&mut self.unsure)),
+            None => (Refusals::new(self.open.len()), cluster.columns().live.iter().collect()),
+        };
+        for node in &unsure {
+            refusals.set(*node, self.refusal(cluster, *node)?);
+        }
+        self.unsure = unsure;
+        self.unsure.clear();
+        self.refusals = Some(refusals);
+        self.refusals.as_ref()
+    }
+
+    /// Why a node is closed: what the first of the plugins that close it says.
+    fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Rejection> {
+        let (plugin, filter) = self.filters.iter().find(|(_, filter)| !filter.passes(cluster, node))?;
+        Some(Rejection { plugin: plugin.clone(), status: filter.refusal(cluster, node)? })
     }
 
     /// The open nodes and their scores, as a record of a decision has them.

@@ -72,8 +72,9 @@ impl NormalizeScore for Odd {
     }
 }
 
-/// The default profile, put together by hand; with the plugin that has no fast form, or without it.
-fn profile(odd: bool) -> Profile {
+/// The default profile, put together by hand; with the plugin that has no fast form, or without it, and with those that make
+/// room, or without them.
+fn profile(odd: bool, preempts: bool) -> Profile {
     let mut registry = supercargo_plugins::registry();
     if odd {
         registry.add(define("Odd", |_| Ok(Odd)).filter().score().normalize());
@@ -102,7 +103,9 @@ fn profile(odd: bool) -> Profile {
         let built = registration.build(&Args::new(&source, &documents[0], ""));
         spec.plugins.insert(name, built.unwrap());
     }
-    spec.points.remove(&Point::PostFilter);
+    if !preempts {
+        spec.points.remove(&Point::PostFilter);
+    }
     Profile::new(spec).unwrap()
 }
 
@@ -225,12 +228,25 @@ fn pod(random: &mut Random, name: &str) -> Pod {
     if random.chance(8) {
         spec["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     }
+    if random.chance(3) {
+        spec["priority"] = (random.below(3) as i64 - 1).into();
+    }
+    if random.chance(10) {
+        spec["preemptionPolicy"] = "Never".into();
+    }
     let namespace = random.one(&["default", "default", "other"]);
     object(json!({
         "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels},
         "spec": spec,
     }))
     .build()
+}
+
+/// The same pod, wanting more than most nodes have.
+fn too_large(random: &mut Random, mut pod: Pod) -> Pod {
+    let spec = Arc::make_mut(&mut pod.spec);
+    spec.requests.fit.milli_cpu = 1000 * (5 + random.below(8)) as i64;
+    pod
 }
 
 /// Something happens to the cluster. Where little but pods changes, what is known is mended rather than made anew.
@@ -383,6 +399,10 @@ struct Scene {
     nominations: bool,
     /// A plugin has no fast form.
     odd: bool,
+    /// Room is made for pods that fit nowhere.
+    preempts: bool,
+    /// Everybody wants so much that many fit nowhere.
+    tight: bool,
 }
 
 impl Scene {
@@ -394,6 +414,8 @@ impl Scene {
             sampled: seed % 3 == 1,
             nominations: seed % 4 == 2,
             odd: seed.is_multiple_of(4),
+            preempts: seed % 7 < 3,
+            tight: seed % 3 == 2,
         }
     }
 }
@@ -416,12 +438,29 @@ impl Twins {
         let placement = self.fast.place(pod).unwrap();
         assert_eq!(placement.node(), slow.node(), "{at}");
         assert_eq!(self.fast.next_start(), self.slow.next_start(), "{at}");
-        let Placement::On { total, ties, feasible, .. } = placement else {
-            return false;
+        let (total, ties, feasible) = match placement {
+            Placement::On { total, ties, feasible, .. } => (total, ties, feasible),
+            Placement::Decided(decided) => {
+                self.compare_refusals(&decided, slow, pod, at);
+                return false;
+            }
         };
         assert_eq!(Some(total), slow.best_total(), "{at}");
         assert_eq!((ties, feasible), (slow.best.len(), slow.feasible.len()), "{at}");
         true
+    }
+}
+
+impl Twins {
+    /// A pod that was refused from memory is told the same, and its record can be filled in.
+    fn compare_refusals(&mut self, fast: &Decision, slow: Decision, pod: &Arc<Pod>, at: &str) {
+        assert_eq!(fast.message(), slow.message(), "{at}");
+        assert_eq!(fast.failure(), slow.failure(), "{at}");
+        assert_eq!(fast.preemption, slow.preemption, "{at}");
+        assert_eq!((fast.seed, fast.evaluated()), (slow.seed, slow.evaluated()), "{at}");
+        if fast.brief.is_some() {
+            assert_eq!(self.fast.verdicts(pod), Some(slow.verdicts), "{at}");
+        }
     }
 }
 
@@ -440,11 +479,14 @@ fn run(seed: u64) -> (usize, usize, Ways) {
             seed,
             ..Settings::default()
         };
-        Engine::new(cluster, [profile(scene.odd)], settings)
+        Engine::new(cluster, [profile(scene.odd, scene.preempts)], settings)
     };
     let mut twins = Twins { fast: engine(), slow: engine() };
     let mut random = Random(!seed);
-    let templates: Vec<Pod> = (0..SHAPES).map(|i| pod(&mut random, &format!("t{i}"))).collect();
+    let mut templates: Vec<Pod> = (0..SHAPES).map(|i| pod(&mut random, &format!("t{i}"))).collect();
+    if scene.tight {
+        templates[0] = too_large(&mut random, templates[0].clone());
+    }
     let waiting: Vec<Arc<Pod>> = templates.iter().map(|pod| Arc::new(pod.clone())).collect();
     let waiting: Vec<Arc<Pod>> = waiting.into_iter().map(|pod| twins.fast.admit(pod)).collect();
     let (mut compared, mut serial) = (0, 0);
@@ -480,9 +522,13 @@ fn fast_equals_slow_at_every_step() {
         ways.columns += w.columns;
         ways.kinds += w.kinds;
         ways.some += w.some;
+        ways.refused += w.refused;
     }
     assert_eq!(steps, 100_000);
     assert!(compared > 200_000, "only {compared} comparisons had a fast form");
     // Each way was taken often enough to mean something.
-    assert!(ways.columns > 50_000 && ways.kinds > 1_000 && ways.some > 50_000, "{ways:?}");
+    assert!(
+        ways.columns > 50_000 && ways.kinds > 1_000 && ways.some > 50_000 && ways.refused > 5_000,
+        "{ways:?}"
+    );
 }

@@ -521,3 +521,36 @@ fn lists_too_long_to_be_gone_through_mean_what_short_ones_mean() {
         assert_eq!(long_fast, fast, "round {round}, others: {spec}");
     }
 }
+
+#[test]
+fn a_pod_that_is_refused_again_costs_what_has_changed_since() {
+    let mut engine = engine();
+    let hopeless =
+        |i: usize| pod(&format!("hopeless-{i}")).priority(1000).container(&[("cpu", "1000")]).pod();
+    let first = engine.admit(hopeless(0));
+    let expected = engine.decide(&first).expect("a profile");
+    let message = expected.message();
+    // The first pods of a template make its shape; from then on it is known.
+    for i in 1..4 {
+        let pod = engine.admit(hopeless(i));
+        drop(engine.place(&pod));
+    }
+    let known = engine.ways();
+    for i in 4..100 {
+        // A small pod goes between two attempts.
+        let gone = engine.cluster().pod(&Key::new("default", format!("bound-{i}"))).expect("a pod").key();
+        engine.cluster_mut().remove_pod(&gone);
+        let pod = engine.admit(hopeless(i));
+        let (placement, steps) = steps(|| engine.place(&pod).expect("a profile"));
+        let Placement::Decided(decision) = placement else { panic!("{placement:?}") };
+        assert_eq!((decision.message(), decision.failure()), (message.clone(), expected.failure()));
+        assert!(steps < 100, "{steps} steps");
+    }
+    let ways = engine.ways();
+    assert_eq!(
+        (ways.refused - known.refused, ways.slow),
+        (96, known.slow),
+        "nobody was asked about every node"
+    );
+    assert_eq!(engine.verdicts(&first), Some(expected.verdicts));
+}

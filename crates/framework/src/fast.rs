@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use supercargo_model::{Cluster, NodeId, Pod, changes::PodChange};
 
+use crate::Status;
+
 /// What a plugin has to say about pods of one shape.
 pub enum Compiled<P: ?Sized> {
     /// Nothing: every node passes, or scores the same.
@@ -41,6 +43,11 @@ pub trait FilterPart: Send + Sync {
 
     /// Whether one node passes.
     fn passes(&self, cluster: &Cluster, node: NodeId) -> bool;
+
+    /// What the plugin's Filter says of a node that does not pass; `None` if only that can tell.
+    fn refusal(&self, _cluster: &Cluster, _node: NodeId) -> Option<Status> {
+        None
+    }
 
     /// Takes note of a pod that came or left. What is read from the node itself need not be noted: the engine asks
     /// about it again anyway.

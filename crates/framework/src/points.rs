@@ -13,7 +13,7 @@ use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 use crate::{
     event::EventInterest,
-    preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated},
+    preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated, Resolvable},
     status::{Status, Verdict},
 };
 
@@ -155,6 +155,12 @@ pub trait PostFilter: Send + Sync {
         pod: &Pod,
         verdicts: &NodeVerdicts,
     ) -> Result<Nomination, NotNominated>;
+
+    /// Why there is no such node, if that follows without trying any; `None` if it must be tried. The pod has no claim to a
+    /// node, and nobody is ahead of it anywhere.
+    fn foregone(&self, _cluster: &Cluster, _pod: &Pod, _resolvable: &Resolvable<'_>) -> Option<NotNominated> {
+        None
+    }
 }
 
 /// What a plugin finds before the feasible nodes are scored.

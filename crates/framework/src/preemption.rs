@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Who refused a node, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rejection {
     /// The plugin's name.
     pub plugin: Name,
@@ -46,23 +46,35 @@ impl NodeVerdicts {
     /// How many nodes were refused for each reason, in kube-scheduler's order and words.
     pub fn summary(&self, node_count: usize) -> String {
         // By list first: thousands of nodes may share one of thousands of reasons.
-        let mut lists: HashMap<*const Cow<'static, str>, (&[Cow<'static, str>], usize)> = HashMap::new();
-        for rejection in self.rejected.values() {
-            let reasons = &rejection.status.reasons;
-            lists.entry(reasons.as_ptr()).or_insert((reasons, 0)).1 += 1;
+        let mut lists: HashMap<*const Cow<'static, str>, (&Status, usize)> = HashMap::new();
+        for Rejection { status, .. } in self.rejected.values() {
+            lists.entry(status.reasons.as_ptr()).or_insert((status, 0)).1 += 1;
         }
         let others = node_count.saturating_sub(self.rejected.len());
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for (reasons, nodes) in lists.into_values().chain([(&*self.others.reasons, others)]) {
-            for reason in reasons.iter().filter(|_| nodes > 0) {
-                *counts.entry(reason).or_default() += nodes;
-            }
-        }
-        let mut lines: Vec<String> = counts.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-        // Sorted as texts: "10 …" comes before "2 …".
-        lines.sort();
-        lines.join(", ")
+        summary(lists.into_values().chain([(&self.others, others)]))
     }
+}
+
+/// How many nodes were refused for each reason, in kube-scheduler's order and words.
+pub fn summary<'a>(refused: impl Iterator<Item = (&'a Status, usize)>) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (status, nodes) in refused.filter(|(_, nodes)| *nodes > 0) {
+        for reason in status.reasons.iter() {
+            *counts.entry(reason).or_default() += nodes;
+        }
+    }
+    let mut lines: Vec<String> = counts.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+    // Sorted as texts: "10 …" comes before "2 …".
+    lines.sort();
+    lines.join(", ")
+}
+
+/// Nodes on which evicting pods could help a pod that fits nowhere.
+pub struct Resolvable<'a> {
+    /// How many there are.
+    pub count: usize,
+    /// Which they are.
+    pub nodes: &'a dyn Fn() -> Vec<NodeId>,
 }
 
 /// The sentence that a pod is told when no node is left.

@@ -1,6 +1,7 @@
 //! A profile: a choice of plugins in their order, with weights. It runs them and combines what they say.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::Arc,
@@ -17,7 +18,7 @@ use crate::{
     },
     preemption::{
         Adviser, Candidate, FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, NotNominated,
-        Rejection,
+        Rejection, Resolvable,
     },
     queueing::QueueRules,
     registry::{Plugin, Point},
@@ -440,21 +441,39 @@ impl Profile {
         pod: &Pod,
         verdicts: &NodeVerdicts,
     ) -> Result<Nomination, NotNominated> {
-        let mut reasons = Vec::new();
-        let mut clears = false;
+        let mut merged = MergedPostFilter::default();
         for Named { name, plugin } in &self.post_filter {
             let run = || plugin.post_filter(runner, pod, verdicts);
             let code = |refused: &NotNominated| refused.status.code;
             match self.timed_plugin(name, Point::PostFilter, run, code) {
                 Ok(nomination) => return Ok(nomination),
-                Err(refused) if refused.status.code == Code::Unschedulable => {
-                    clears |= refused.clears;
-                    reasons.extend(refused.status.reasons.iter().cloned());
-                }
-                Err(refused) => return Err(refused),
+                Err(refused) => merged.add(refused)?,
             }
         }
-        Err(NotNominated { status: Status::new(Code::Unschedulable, reasons), clears })
+        Err(merged.refused())
+    }
+
+    /// What [`Self::post_filter`] says of a pod that fits nowhere, if that follows without trying anything.
+    pub fn foregone_post_filter(
+        &self,
+        cluster: &Cluster,
+        pod: &Pod,
+        resolvable: &Resolvable<'_>,
+    ) -> Option<NotNominated> {
+        let plugins = self.post_filter.iter();
+        let foregone: Vec<NotNominated> = plugins
+            .map(|Named { plugin, .. }| plugin.foregone(cluster, pod, resolvable))
+            .collect::<Option<_>>()?;
+        let mut merged = MergedPostFilter::default();
+        for (Named { name, .. }, refused) in self.post_filter.iter().zip(foregone) {
+            let code = |refused: &NotNominated| refused.status.code;
+            // They were asked, and it is counted.
+            let answer = self.timed_plugin(name, Point::PostFilter, || Err::<(), _>(refused), code);
+            if let Err(last) = answer.or_else(|refused| merged.add(refused)) {
+                return Some(last);
+            }
+        }
+        Some(merged.refused())
     }
 
     /// Scores the feasible nodes: prepare, score, normalize, weigh and sum.
@@ -561,8 +580,8 @@ impl Profile {
 
 /// The fast form of a profile for pods of one shape.
 pub struct CompiledProfile {
-    /// The filters that have something to say.
-    pub filters: Vec<Box<dyn FilterPart>>,
+    /// The filters that have something to say, in the profile's order; those without a fast form come last.
+    pub filters: Vec<(Name, Box<dyn FilterPart>)>,
     /// The scores that have something to say: plugin, weight, part.
     pub scores: Vec<(Name, i32, Box<dyn ScorePart>)>,
 }
@@ -581,8 +600,8 @@ impl Profile {
         for step in &self.filter {
             match step.fast.clone().map_or(Compiled::Slow, |fast| fast.compile_filter(cluster, pod)) {
                 Compiled::Idle => {}
-                Compiled::Part(part) => filters.push(part),
-                Compiled::Slow => slow.push(self.slow_filter(step, pod)),
+                Compiled::Part(part) => filters.push((step.name.clone(), part)),
+                Compiled::Slow => slow.push((step.name.clone(), self.slow_filter(step, pod))),
             }
         }
         // The slow ones come last: they are asked only about the nodes that the others leave open.
@@ -696,6 +715,30 @@ impl FilterRunner for ProfileRunner<'_> {
             Some(adviser) => adviser.narrow(self.cluster, candidates),
             None => Ok(candidates),
         }
+    }
+}
+
+/// What several PostFilter plugins that cannot help come to.
+#[derive(Default)]
+struct MergedPostFilter {
+    reasons: Vec<Cow<'static, str>>,
+    clears: bool,
+}
+
+impl MergedPostFilter {
+    /// Goes on after a refusal; ends with anything else.
+    fn add(&mut self, refused: NotNominated) -> Result<(), NotNominated> {
+        if refused.status.code != Code::Unschedulable {
+            return Err(refused);
+        }
+        self.clears |= refused.clears;
+        self.reasons.extend(refused.status.reasons.iter().cloned());
+        Ok(())
+    }
+
+    fn refused(self) -> NotNominated {
+        let status = Status::new(Code::Unschedulable, self.reasons);
+        NotNominated { status, clears: self.clears }
     }
 }
 

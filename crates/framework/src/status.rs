@@ -28,7 +28,7 @@ impl Code {
 }
 
 /// A refusal and its reasons.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Status {
     /// What kind of refusal.
     pub code: Code,

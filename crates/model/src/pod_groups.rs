@@ -1,6 +1,9 @@
 //! Bound pods that are alike, counted by node: what is true of one of them is asked once for all.
 
-use std::{collections::hash_map::Entry, sync::Arc};
+use std::{
+    collections::{BTreeMap, hash_map::Entry},
+    sync::Arc,
+};
 
 use crate::{
     HashMap, HashSet, Name, NodeId, Pod, PodSpec,
@@ -78,6 +81,8 @@ pub struct PodGroups {
     by_spec: HashMap<(usize, bool), Vec<u32>>,
     by_label: ByLabel,
     by_namespace: HashMap<Name, Vec<u32>>,
+    /// How many groups there are of each priority.
+    priorities: BTreeMap<i32, usize>,
     terms: TermIndex,
     specs: HashSet<Arc<PodSpec>>,
     addresses: HashSet<usize>,
@@ -139,6 +144,11 @@ impl PodGroups {
                 Box::new(groups.filter(matches))
             }
         }
+    }
+
+    /// The lowest priority of a pod on a node; `None` if there are none.
+    pub fn lowest_priority(&self) -> Option<i32> {
+        self.priorities.keys().next().copied()
     }
 
     /// For many selectors, or long ones.
@@ -255,6 +265,7 @@ impl PodGroups {
             self.by_label.entry(key.clone()).or_default().entry(value.clone()).or_default().push(id);
         }
         self.by_namespace.entry(pod.namespace.clone()).or_default().push(id);
+        *self.priorities.entry(pod.spec.priority).or_insert(0) += 1;
         self.terms.add(id, &pod.spec);
         self.slots[id as usize] = Some(group);
         id
@@ -279,6 +290,12 @@ impl PodGroups {
             ids.retain(|other| *other != id);
             if ids.is_empty() {
                 self.by_namespace.remove(&group.namespace);
+            }
+        }
+        if let Some(groups) = self.priorities.get_mut(&group.spec.priority) {
+            *groups -= 1;
+            if *groups == 0 {
+                self.priorities.remove(&group.spec.priority);
             }
         }
         self.terms.remove(id, &group.spec);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    Prepared, ScoreInput,
+    Prepared, ScoreInput, Status,
     fast::{CLOSED, Compiled, FilterPart, Normalization, ScorePart},
     points::ScoreNode,
 };
@@ -15,16 +15,21 @@ pub(crate) fn only_without_volumes(pod: &Pod) -> Compiled<dyn FilterPart> {
     if pod.spec.volumes.iter().any(Volume::is_bound_to_nodes) { Compiled::Slow } else { Compiled::Idle }
 }
 
-/// A filter that depends on a node's taint class alone.
+/// A filter that depends on a node's taint class alone, and has one reason to refuse it.
 pub(crate) struct ByTaintClass {
     passes: Vec<bool>,
+    reason: &'static str,
 }
 
 impl ByTaintClass {
     /// The classes that pass; `None` if all do.
-    pub(crate) fn new(cluster: &Cluster, passes: impl Fn(&TaintClass) -> bool) -> Option<Self> {
+    pub(crate) fn new(
+        cluster: &Cluster,
+        reason: &'static str,
+        passes: impl Fn(&TaintClass) -> bool,
+    ) -> Option<Self> {
         let passes: Vec<bool> = cluster.columns().taint_classes.iter().map(passes).collect();
-        passes.contains(&false).then_some(Self { passes })
+        passes.contains(&false).then_some(Self { passes, reason })
     }
 }
 
@@ -39,6 +44,10 @@ impl FilterPart for ByTaintClass {
 
     fn passes(&self, cluster: &Cluster, node: NodeId) -> bool {
         self.passes[cluster.columns().taint_class[node.index()] as usize]
+    }
+
+    fn refusal(&self, _: &Cluster, _: NodeId) -> Option<Status> {
+        Some(Status::unresolvable(self.reason))
     }
 
     fn reads_load(&self) -> bool {

@@ -9,12 +9,13 @@ use supercargo_framework::{
     event::{Action, EventInterest, Resource},
     points::{PostFilter, PreEnqueue, Requeue},
     preemption::{
-        Candidate, FilterRunner, NodeVerdicts, Nomination, NotNominated, Rejection, no_node_available,
+        Candidate, FilterRunner, NodeVerdicts, Nomination, NotNominated, Rejection, Resolvable,
+        no_node_available, summary,
     },
     registry::Args,
 };
 use supercargo_manifest::Problems;
-use supercargo_model::{NodeInfo, Pod};
+use supercargo_model::{Cluster, NodeId, NodeInfo, Pod};
 
 use victims::Trial;
 
@@ -22,6 +23,8 @@ use victims::Trial;
 pub const NAME: &str = "DefaultPreemption";
 
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
+const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
+const NEVER: &str = "not eligible due to preemptionPolicy=Never.";
 
 /// The plugin.
 pub struct DefaultPreemption {
@@ -147,7 +150,7 @@ fn nothing_found(refusals: NodeVerdicts, node_count: usize) -> NotNominated {
 /// A pod may evict others unless it says never, or an eviction for it is still under way.
 fn check_eligible(runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts) -> Verdict {
     if pod.spec.never_preempts {
-        return Err(Status::unschedulable("not eligible due to preemptionPolicy=Never."));
+        return Err(Status::unschedulable(NEVER));
     }
     let nominated = (pod.nominated_node.as_ref()).and_then(|name| runner.cluster().node(name));
     let Some(node) = nominated else {
@@ -172,11 +175,35 @@ impl PostFilter for DefaultPreemption {
         pod: &Pod,
         verdicts: &NodeVerdicts,
     ) -> Result<Nomination, NotNominated> {
-        self.preempt(runner, pod, verdicts).map_err(|NotNominated { status, clears }| {
-            let message = format!("preemption: {}", status.message());
-            NotNominated { status: Status::new(status.code, [message.into()]), clears }
+        self.preempt(runner, pod, verdicts).map_err(in_words)
+    }
+
+    /// Where nobody is less important, nobody can be evicted, and no node need be tried.
+    fn foregone(&self, cluster: &Cluster, pod: &Pod, resolvable: &Resolvable<'_>) -> Option<NotNominated> {
+        if pod.spec.never_preempts {
+            return Some(in_words(Status::unschedulable(NEVER).into()));
+        }
+        if pod.nominated_node.is_some() || cluster.node_count() == 0 {
+            return None;
+        }
+        let lowest = cluster.groups().lowest_priority();
+        let has_victims = |node: NodeId| cluster.node_at(node).pods.iter().any(|other| is_victim(other, pod));
+        let nobody = lowest.is_none_or(|lowest| lowest >= pod.spec.priority)
+            || resolvable.count == 0
+            || !(resolvable.nodes)().into_iter().any(has_victims);
+        nobody.then(|| {
+            let tried = (&Status::unresolvable(NO_VICTIMS), resolvable.count);
+            let others = (&Status::unresolvable(NOT_HELPFUL), cluster.node_count() - resolvable.count);
+            let reasons = summary([tried, others].into_iter());
+            let message = no_node_available(cluster.node_count(), &reasons);
+            in_words(NotNominated::clearing(Status::unschedulable(message)))
         })
     }
+}
+
+fn in_words(NotNominated { status, clears }: NotNominated) -> NotNominated {
+    let message = format!("preemption: {}", status.message());
+    NotNominated { status: Status::new(status.code, [message.into()]), clears }
 }
 
 impl PreEnqueue for DefaultPreemption {

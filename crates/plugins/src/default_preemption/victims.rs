@@ -8,7 +8,7 @@ use supercargo_framework::{
 };
 use supercargo_model::{NodeInfo, Pod, Timestamp, workload::PodDisruptionBudget};
 
-use super::is_victim;
+use super::{NO_VICTIMS, is_victim};
 
 /// A node as it would be without some of its pods.
 pub(super) struct Trial<'a> {
@@ -29,7 +29,7 @@ impl<'a> Trial<'a> {
         let mut possible: Vec<Arc<Pod>> =
             (self.node.pods.iter()).filter(|other| is_victim(other, self.pod)).cloned().collect();
         if possible.is_empty() {
-            return Err(Status::unresolvable("No preemption victims found for incoming pod"));
+            return Err(Status::unresolvable(NO_VICTIMS));
         }
         for other in &possible {
             self.remove(other)?;

@@ -13,7 +13,7 @@ use supercargo_framework::{
     points::{
         Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreFilterOutcome, Requeue, Reserve, ScoreNode,
     },
-    preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated},
+    preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated, Resolvable},
     registry::Args,
 };
 use supercargo_manifest::{Duration, Problems};
@@ -24,6 +24,8 @@ pub const NAME: &str = "DynamicResources";
 
 const NOT_BUILT: &str =
     "the pod has resource claims, and this version of supercargo does not allocate them yet";
+
+const NOTHING_TO_DEALLOCATE: &str = "no new claims to deallocate";
 
 /// The plugin. It takes part at all points that kube-scheduler's does, so that configurations mean the same.
 pub struct DynamicResources;
@@ -85,7 +87,11 @@ impl PostFilter for DynamicResources {
         if !runner.was_pre_filtered_by(NAME) {
             return Err(Status::error("not found").into());
         }
-        Err(Status::unschedulable("no new claims to deallocate").into())
+        Err(Status::unschedulable(NOTHING_TO_DEALLOCATE).into())
+    }
+
+    fn foregone(&self, _: &Cluster, _: &Pod, _: &Resolvable<'_>) -> Option<NotNominated> {
+        Some(Status::unschedulable(NOTHING_TO_DEALLOCATE).into())
     }
 }
 

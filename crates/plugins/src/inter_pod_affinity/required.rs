@@ -201,6 +201,19 @@ impl Counts {
         self.existing_anti_affinity.is_empty() && self.required.is_empty
     }
 
+    /// Whether a node will do, or why not.
+    pub(super) fn check(&self, node: &Node) -> Verdict {
+        if !self.satisfies_affinity(node) {
+            Err(Status::unresolvable(AFFINITY))
+        } else if !self.satisfies_anti_affinity(node) {
+            Err(Status::unschedulable(ANTI_AFFINITY))
+        } else if !self.satisfies_existing(node) {
+            Err(Status::unschedulable(EXISTING_ANTI_AFFINITY))
+        } else {
+            Ok(())
+        }
+    }
+
     pub(super) fn satisfies_affinity(&self, node: &Node) -> bool {
         let mut pods_exist = true;
         for key in &self.required.near_keys {
@@ -296,15 +309,6 @@ impl PreFilter for InterPodAffinity {
 
 impl Filter for InterPodAffinity {
     fn filter(&self, prepared: &Prepared, _: &Cluster, _: &Pod, node: &NodeInfo) -> Verdict {
-        let counts: &Counts = prepared.get()?;
-        if !counts.satisfies_affinity(&node.node) {
-            Err(Status::unresolvable(AFFINITY))
-        } else if !counts.satisfies_anti_affinity(&node.node) {
-            Err(Status::unschedulable(ANTI_AFFINITY))
-        } else if !counts.satisfies_existing(&node.node) {
-            Err(Status::unschedulable(EXISTING_ANTI_AFFINITY))
-        } else {
-            Ok(())
-        }
+        prepared.get::<Counts>()?.check(&node.node)
     }
 }

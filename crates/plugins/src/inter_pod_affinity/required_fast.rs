@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use supercargo_framework::fast::{CLOSED, Compiled, FastFilter, FilterPart, OPEN, Redo};
+use supercargo_framework::{
+    Status,
+    fast::{CLOSED, Compiled, FastFilter, FilterPart, OPEN, Redo},
+};
 use supercargo_model::{Cluster, NodeId, Pod, changes::PodChange};
 
 use super::{InterPodAffinity, required::Counts};
@@ -33,6 +36,10 @@ impl FilterPart for Required {
                 && self.counts.satisfies_anti_affinity(node)
                 && self.counts.satisfies_existing(node)
         }
+    }
+
+    fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status> {
+        self.counts.check(&cluster.node_at(node).node).err()
     }
 
     fn note(&mut self, cluster: &Cluster, change: &PodChange) -> Redo {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use supercargo_framework::fast::{
-    CLOSED, Compiled, FastFilter, FastScore, FilterPart, Normalization, OPEN, ScorePart,
+use supercargo_framework::{
+    Status,
+    fast::{CLOSED, Compiled, FastFilter, FastScore, FilterPart, Normalization, OPEN, ScorePart},
 };
 use supercargo_model::{
     Cluster, NodeId, NodeSet, Pod,
@@ -12,7 +13,7 @@ use supercargo_model::{
     selector::{NodeSelectorTerm, Operator, Requirement},
 };
 
-use super::{NodeAffinity, counts, named_nodes};
+use super::{NOT_ENFORCED, NOT_MATCHED, NodeAffinity, counts, named_nodes};
 use crate::{
     fast_parts::Fixed,
     required_nodes::{RequiredNodes, are_many},
@@ -45,13 +46,16 @@ fn selected(cluster: &Cluster, term: &NodeSelectorTerm) -> Vec<NodeId> {
 }
 
 /// The nodes that a pod's required affinity allows.
-struct Allowed(NodeSet);
+struct Allowed {
+    plugin: Arc<NodeAffinity>,
+    nodes: NodeSet,
+}
 
 impl FilterPart for Allowed {
     fn close(&mut self, _: &Cluster, open: &mut [f64]) {
         for (i, word) in open.chunks_mut(64).enumerate() {
             for (bit, open) in word.iter_mut().enumerate() {
-                if *open == OPEN && !self.0.contains_index(i * 64 + bit) {
+                if *open == OPEN && !self.nodes.contains_index(i * 64 + bit) {
                     *open = CLOSED;
                 }
             }
@@ -59,7 +63,12 @@ impl FilterPart for Allowed {
     }
 
     fn passes(&self, _: &Cluster, node: NodeId) -> bool {
-        self.0.contains(node)
+        self.nodes.contains(node)
+    }
+
+    fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status> {
+        let enforced = self.plugin.enforces(&cluster.node_at(node).node);
+        Some(Status::unresolvable(if enforced { NOT_MATCHED } else { NOT_ENFORCED }))
     }
 
     fn reads_load(&self) -> bool {
@@ -95,7 +104,8 @@ impl FastFilter for NodeAffinity {
             let node = cluster.node_at(*id);
             self.enforces(&node.node) && required_nodes.contain(spec, node)
         });
-        Compiled::Part(Box::new(Allowed(allowed.collect())))
+        let nodes = allowed.collect();
+        Compiled::Part(Box::new(Allowed { plugin: self, nodes }))
     }
 }
 

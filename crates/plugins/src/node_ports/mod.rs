@@ -16,6 +16,8 @@ use supercargo_model::{
 /// The plugin's name.
 pub const NAME: &str = "NodePorts";
 
+const NO_FREE_PORTS: &str = "node(s) didn't have free ports for the requested pod ports";
+
 /// The plugin.
 pub struct NodePorts;
 
@@ -35,7 +37,7 @@ impl PreFilter for NodePorts {
 impl Filter for NodePorts {
     fn filter(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
         if conflict(&pod.spec.host_ports, &node.used_ports) {
-            Err(Status::unschedulable("node(s) didn't have free ports for the requested pod ports"))
+            Err(Status::unschedulable(NO_FREE_PORTS))
         } else {
             Ok(())
         }
@@ -72,6 +74,10 @@ impl FilterPart for Wanted {
 
     fn passes(&self, cluster: &Cluster, node: NodeId) -> bool {
         !conflict(&self.0.spec.host_ports, &cluster.node_at(node).used_ports)
+    }
+
+    fn refusal(&self, _: &Cluster, _: NodeId) -> Option<Status> {
+        Some(Status::unschedulable(NO_FREE_PORTS))
     }
 }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    MAX_SCORE,
+    MAX_SCORE, Prepared, Status,
     fast::{CLOSED, Compiled, FastFilter, FastScore, FilterPart, OPEN, ScorePart},
+    points::Filter,
     vector::{quotient, vectorized},
 };
 use supercargo_model::{
@@ -25,6 +26,8 @@ struct Wanted {
     plugin: Arc<NodeResourcesFit>,
     pod: Arc<Pod>,
     scalars: Vec<(Name, f64)>,
+    /// What the plugin's Filter needs, to tell why a node is refused.
+    prepared: Prepared,
 }
 
 impl Wanted {
@@ -103,6 +106,10 @@ impl FilterPart for Wanted {
             && (self.scalars.iter())
                 .all(|(name, wanted)| columns.scalar(name).is_some_and(|c| has(c, *wanted, i)))
     }
+
+    fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status> {
+        self.plugin.filter(&self.prepared, cluster, &self.pod, cluster.node_at(node)).err()
+    }
 }
 
 impl FastFilter for NodeResourcesFit {
@@ -116,7 +123,8 @@ impl FastFilter for NodeResourcesFit {
         if let Some(absent) = scalars.iter().position(absent) {
             scalars = vec![scalars.swap_remove(absent)];
         }
-        Compiled::Part(Box::new(Wanted { plugin: self, pod: pod.clone(), scalars }))
+        let prepared = self.prepare(cluster, pod);
+        Compiled::Part(Box::new(Wanted { plugin: self, pod: pod.clone(), scalars, prepared }))
     }
 }
 

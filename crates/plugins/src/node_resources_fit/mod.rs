@@ -145,10 +145,17 @@ impl ScoringStrategy {
 
 impl PreFilter for NodeResourcesFit {
     fn pre_filter(&self, cluster: &Cluster, pod: &Pod) -> Result<PreFilterOutcome, Status> {
+        Ok(PreFilterOutcome::Go { nodes: None, prepared: self.prepare(cluster, pod) })
+    }
+}
+
+impl NodeResourcesFit {
+    fn prepare(&self, cluster: &Cluster, pod: &Pod) -> Prepared {
         if pod.spec.requests.fit.scalars.len() > FEW_RESOURCES {
-            return Ok(PreFilterOutcome::go(Arc::new(ManyResources::new(self, cluster, pod))));
+            Prepared::new(Arc::new(ManyResources::new(self, cluster, pod)))
+        } else {
+            Prepared::nothing()
         }
-        Ok(PreFilterOutcome::Go { nodes: None, prepared: Prepared::nothing() })
     }
 }
 

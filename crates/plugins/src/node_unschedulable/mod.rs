@@ -18,6 +18,8 @@ use crate::fast_parts::ByTaintClass;
 /// The plugin's name.
 pub const NAME: &str = "NodeUnschedulable";
 
+const UNSCHEDULABLE: &str = "node(s) were unschedulable";
+
 /// The plugin.
 pub struct NodeUnschedulable;
 
@@ -35,7 +37,7 @@ impl Filter for NodeUnschedulable {
         if !node.node.unschedulable || tolerates_cordon(pod) {
             Ok(())
         } else {
-            Err(Status::unresolvable("node(s) were unschedulable"))
+            Err(Status::unresolvable(UNSCHEDULABLE))
         }
     }
 }
@@ -59,7 +61,7 @@ impl Requeue for NodeUnschedulable {
 impl FastFilter for NodeUnschedulable {
     fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
         let tolerated = tolerates_cordon(pod);
-        match ByTaintClass::new(cluster, |class| !class.unschedulable || tolerated) {
+        match ByTaintClass::new(cluster, UNSCHEDULABLE, |class| !class.unschedulable || tolerated) {
             Some(part) => Compiled::Part(Box::new(part)),
             None => Compiled::Idle,
         }

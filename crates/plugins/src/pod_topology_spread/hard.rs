@@ -11,8 +11,9 @@ use supercargo_model::{Cluster, Name, NodeInfo, Pod, pod::WhenUnsatisfiable};
 use super::{Constraint, PodTopologySpread, count_matching, has_all_keys};
 use crate::required_nodes::RequiredNodes;
 
-const TOO_SKEWED: &str = "node(s) didn't match pod topology spread constraints";
-const NO_LABEL: &str = "node(s) didn't match pod topology spread constraints (missing required label)";
+pub(super) const TOO_SKEWED: &str = "node(s) didn't match pod topology spread constraints";
+pub(super) const NO_LABEL: &str =
+    "node(s) didn't match pod topology spread constraints (missing required label)";
 
 /// How many matching pods each domain has, for each constraint.
 #[derive(Clone)]

@@ -2,12 +2,19 @@
 
 use std::sync::Arc;
 
-use supercargo_framework::fast::{CLOSED, Compiled, FastFilter, FilterPart, OPEN, Redo};
+use supercargo_framework::{
+    Status,
+    fast::{CLOSED, Compiled, FastFilter, FilterPart, OPEN, Redo},
+};
 use supercargo_model::{
     Cluster, NodeId, NodeSet, Pod, changes::PodChange, label_columns::ABSENT, pod::WhenUnsatisfiable,
 };
 
-use super::{Constraint, PodTopologySpread, any_key_is_absent, has_all_keys};
+use super::{
+    Constraint, PodTopologySpread, any_key_is_absent,
+    hard::{NO_LABEL, TOO_SKEWED},
+    has_all_keys,
+};
 use crate::required_nodes::RequiredNodes;
 
 /// Hard constraints, for pods of one shape.
@@ -82,6 +89,36 @@ impl Hard {
     }
 }
 
+impl Hard {
+    /// Why a node will not do: the first constraint's reason.
+    fn check(&self, cluster: &Cluster, node: NodeId) -> Option<Obstacle> {
+        self.constraints.iter().enumerate().find_map(|(i, constraint)| {
+            let column = cluster.label_columns().get(&constraint.topology_key);
+            match column.map_or(ABSENT, |c| c.of(node)) {
+                ABSENT => Some(Obstacle::NoLabel),
+                domain => {
+                    let here = self.counts[i].get(domain as usize).copied().unwrap_or(0);
+                    let skewed = here + self.itself[i] - self.fewest[i] > i64::from(constraint.max_skew);
+                    skewed.then_some(Obstacle::TooSkewed)
+                }
+            }
+        })
+    }
+}
+
+/// Why a node will not do.
+enum Obstacle {
+    NoLabel,
+    TooSkewed,
+}
+
+fn status(obstacle: Obstacle) -> Status {
+    match obstacle {
+        Obstacle::NoLabel => Status::unresolvable(NO_LABEL),
+        Obstacle::TooSkewed => Status::unschedulable(TOO_SKEWED),
+    }
+}
+
 impl FilterPart for Hard {
     fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
         self.count_all(cluster);
@@ -93,16 +130,11 @@ impl FilterPart for Hard {
     }
 
     fn passes(&self, cluster: &Cluster, node: NodeId) -> bool {
-        self.constraints.iter().enumerate().all(|(i, constraint)| {
-            let column = cluster.label_columns().get(&constraint.topology_key);
-            match column.map_or(ABSENT, |c| c.of(node)) {
-                ABSENT => false,
-                domain => {
-                    let here = self.counts[i].get(domain as usize).copied().unwrap_or(0);
-                    here + self.itself[i] - self.fewest[i] <= i64::from(constraint.max_skew)
-                }
-            }
-        })
+        self.check(cluster, node).is_none()
+    }
+
+    fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status> {
+        self.check(cluster, node).map(status)
     }
 
     fn note(&mut self, cluster: &Cluster, change: &PodChange) -> Redo {
@@ -120,7 +152,7 @@ impl FilterPart for Hard {
     }
 }
 
-/// No node has the labels of all constraints.
+/// No node has the labels of all constraints. Nobody counts then, so that nothing is too skewed.
 struct Nowhere;
 
 impl FilterPart for Nowhere {
@@ -130,6 +162,10 @@ impl FilterPart for Nowhere {
 
     fn passes(&self, _: &Cluster, _: NodeId) -> bool {
         false
+    }
+
+    fn refusal(&self, _: &Cluster, _: NodeId) -> Option<Status> {
+        Some(status(Obstacle::NoLabel))
     }
 
     fn reads_load(&self) -> bool {
@@ -143,7 +179,8 @@ impl FastFilter for PodTopologySpread {
         if constraints.is_empty() {
             return Compiled::Idle;
         }
-        if any_key_is_absent(cluster, &constraints) {
+        // A maxSkew below 1, which no API server lets in, is exceeded by the pod itself.
+        if any_key_is_absent(cluster, &constraints) && constraints.iter().all(|c| c.max_skew >= 1) {
             return Compiled::Part(Box::new(Nowhere));
         }
         let itself = constraints.iter().map(|c| i64::from(c.selector.matches(&pod.spec.labels))).collect();

@@ -20,6 +20,8 @@ use crate::fast_parts::{ByTaintClass, Constant, Fixed};
 /// The plugin's name.
 pub const NAME: &str = "TaintToleration";
 
+const UNTOLERATED: &str = "node(s) had untolerated taint(s)";
+
 /// The plugin.
 pub struct TaintToleration;
 
@@ -27,7 +29,7 @@ impl Filter for TaintToleration {
     fn filter(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
         match find_untolerated(&node.node.taints, &pod.spec.tolerations) {
             None => Ok(()),
-            Some(_) => Err(Status::unresolvable("node(s) had untolerated taint(s)")),
+            Some(_) => Err(Status::unresolvable(UNTOLERATED)),
         }
     }
 }
@@ -85,7 +87,7 @@ impl Requeue for TaintToleration {
 impl FastFilter for TaintToleration {
     fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
         let welcome = |class: &TaintClass| find_untolerated(&class.taints, &pod.spec.tolerations).is_none();
-        match ByTaintClass::new(cluster, welcome) {
+        match ByTaintClass::new(cluster, UNTOLERATED, welcome) {
             Some(part) => Compiled::Part(Box::new(part)),
             None => Compiled::Idle,
         }
