@@ -12,8 +12,9 @@ use super::{
 
 /// How long it takes until a change of one kind has arrived everywhere: each kind has a watch of its own.
 const BETWEEN_KINDS: Duration = Duration::from_millis(300);
-/// How long nothing must change for things to have settled.
-const QUIET: Duration = Duration::from_millis(1500);
+/// How long nothing must change for things to have settled: longer than a pod is kept back after its first error, so that it
+/// does not depend on the moment whether its next attempt is seen.
+const QUIET: Duration = Duration::from_millis(2100);
 /// How often it is looked whether something has changed.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
