@@ -13,6 +13,8 @@ type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState
 const MEMORY_BYTES: usize = 256 * 1024 * 1024;
 /// Columns of eight bytes that a shape has, roughly.
 const COLUMNS: usize = 12;
+/// How often a shape holds what is in its spec: the plugins' parts keep copies of what they need.
+const COPIES_OF_SPEC: usize = 3;
 const MIN_KEPT: usize = 8;
 const MAX_KEPT: usize = 1024;
 /// How many specs are remembered as seen.
@@ -21,7 +23,10 @@ const REMEMBERED: usize = 16 * 1024;
 /// The shapes.
 #[derive(Default)]
 pub(crate) struct Shapes {
-    kept: Vec<Kept>,
+    kept: Vec<Option<Kept>>,
+    free: Vec<usize>,
+    /// What the kept ones take together.
+    bytes: usize,
     by_spec: HashMap<usize, Vec<usize>>,
     /// For shapes that are new: its memory stays warm when every pod is of another shape.
     scratch: Option<Shape>,
@@ -42,6 +47,7 @@ enum Last {
 struct Kept {
     shape: Shape,
     used_at: u64,
+    bytes: usize,
 }
 
 fn address(pod: &Pod) -> usize {
@@ -69,8 +75,9 @@ impl Shapes {
         };
         let shape = match self.last {
             Last::Kept(place) => {
-                self.kept[place].used_at = self.clock;
-                &mut self.kept[place].shape
+                let kept = self.kept[place].as_mut()?;
+                kept.used_at = self.clock;
+                &mut kept.shape
             }
             Last::Scratch => self.scratch.as_mut()?,
         };
@@ -84,7 +91,7 @@ impl Shapes {
     /// The shape that was asked for last.
     pub(crate) fn last(&mut self) -> Option<&mut Shape> {
         match self.last {
-            Last::Kept(place) => self.kept.get_mut(place).map(|kept| &mut kept.shape),
+            Last::Kept(place) => Some(&mut self.kept.get_mut(place)?.as_mut()?.shape),
             Last::Scratch => self.scratch.as_mut(),
         }
     }
@@ -92,12 +99,16 @@ impl Shapes {
     fn find(&self, index: usize, pod: &Pod) -> Option<usize> {
         // Pods of a template often come one after another.
         if let Last::Kept(place) = self.last
-            && self.kept.get(place).is_some_and(|kept| kept.shape.is_of(index, pod))
+            && self.is_at(place, index, pod)
         {
             return Some(place);
         }
         let places = self.by_spec.get(&address(pod))?;
-        places.iter().copied().find(|place| self.kept[*place].shape.is_of(index, pod))
+        places.iter().copied().find(|place| self.is_at(*place, index, pod))
+    }
+
+    fn is_at(&self, place: usize, index: usize, pod: &Pod) -> bool {
+        matches!(self.kept.get(place), Some(Some(kept)) if kept.shape.is_of(index, pod))
     }
 
     fn is_new(&mut self, pod: &Pod) -> bool {
@@ -127,25 +138,39 @@ impl Shapes {
 
     fn keep(&mut self, profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<usize> {
         let shape = Shape::new(profile, index, cluster, pod)?;
-        let bytes = (cluster.columns().len() * COLUMNS * size_of::<f64>()).max(1);
-        let room = (MEMORY_BYTES / bytes).clamp(MIN_KEPT, MAX_KEPT);
-        let kept = Kept { shape, used_at: self.clock };
-        let place = if self.kept.len() < room {
-            self.kept.push(kept);
+        let columns = cluster.columns().len() * COLUMNS * size_of::<f64>();
+        let bytes = columns + COPIES_OF_SPEC * pod.spec.bytes;
+        self.make_room(bytes);
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.kept.push(None);
             self.kept.len() - 1
-        } else {
-            let place = self.least_recently_used();
-            let old = std::mem::replace(&mut self.kept[place], kept);
-            self.forget(&old.shape, place);
-            place
-        };
+        });
+        self.bytes += bytes;
+        self.kept[place] = Some(Kept { shape, used_at: self.clock, bytes });
         self.by_spec.entry(address(pod)).or_default().push(place);
         Some(place)
     }
 
+    /// Forgets those that were not used for longest, until there is room for one more.
+    fn make_room(&mut self, bytes: usize) {
+        loop {
+            let count = self.kept.len() - self.free.len();
+            if count < MIN_KEPT || (count < MAX_KEPT && self.bytes + bytes <= MEMORY_BYTES) {
+                return;
+            }
+            let place = self.least_recently_used();
+            let Some(old) = self.kept[place].take() else {
+                return;
+            };
+            self.bytes -= old.bytes;
+            self.free.push(place);
+            self.forget(&old.shape, place);
+        }
+    }
+
     fn least_recently_used(&self) -> usize {
-        let oldest = self.kept.iter().enumerate().min_by_key(|(_, kept)| kept.used_at);
-        oldest.map_or(0, |(place, _)| place)
+        let kept = self.kept.iter().enumerate().filter_map(|(place, kept)| Some((place, kept.as_ref()?)));
+        kept.min_by_key(|(_, kept)| kept.used_at).map_or(0, |(place, _)| place)
     }
 
     fn forget(&mut self, shape: &Shape, place: usize) {

@@ -1,6 +1,7 @@
 //! What PostFilter plugins see: why each node was refused, and a way to ask "what if".
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap},
     sync::Arc,
 };
@@ -44,15 +45,17 @@ impl NodeVerdicts {
 
     /// How many nodes were refused for each reason, in kube-scheduler's order and words.
     pub fn summary(&self, node_count: usize) -> String {
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        // By list first: thousands of nodes may share one of thousands of reasons.
+        let mut lists: HashMap<*const Cow<'static, str>, (&[Cow<'static, str>], usize)> = HashMap::new();
         for rejection in self.rejected.values() {
-            for reason in &rejection.status.reasons {
-                *counts.entry(reason).or_default() += 1;
-            }
+            let reasons = &rejection.status.reasons;
+            lists.entry(reasons.as_ptr()).or_insert((reasons, 0)).1 += 1;
         }
-        if self.rejected.len() < node_count {
-            for reason in &self.others.reasons {
-                *counts.entry(reason).or_default() += node_count - self.rejected.len();
+        let others = node_count.saturating_sub(self.rejected.len());
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (reasons, nodes) in lists.into_values().chain([(&*self.others.reasons, others)]) {
+            for reason in reasons.iter().filter(|_| nodes > 0) {
+                *counts.entry(reason).or_default() += nodes;
             }
         }
         let mut lines: Vec<String> = counts.iter().map(|(reason, n)| format!("{n} {reason}")).collect();

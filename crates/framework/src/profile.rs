@@ -449,7 +449,7 @@ impl Profile {
                 Ok(nomination) => return Ok(nomination),
                 Err(refused) if refused.status.code == Code::Unschedulable => {
                     clears |= refused.clears;
-                    reasons.extend(refused.status.reasons);
+                    reasons.extend(refused.status.reasons.iter().cloned());
                 }
                 Err(refused) => return Err(refused),
             }

@@ -1,6 +1,6 @@
 //! What a plugin answers when it does not simply agree.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 /// How a pod or a node was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,8 +32,8 @@ impl Code {
 pub struct Status {
     /// What kind of refusal.
     pub code: Code,
-    /// Why, in kube-scheduler's words.
-    pub reasons: Vec<Cow<'static, str>>,
+    /// Why, in kube-scheduler's words. Thousands of nodes may share thousands of reasons.
+    pub reasons: Arc<[Cow<'static, str>]>,
 }
 
 impl Status {

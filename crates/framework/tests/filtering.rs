@@ -289,10 +289,8 @@ fn reasons_are_counted_and_sorted_as_texts() {
     let cluster = cluster((0..12).map(|i| node(&format!("n{i:02}"))));
     let mut verdicts = NodeVerdicts::default();
     for (i, node) in cluster.nodes().enumerate() {
-        let mut status = Status::unschedulable("Insufficient cpu");
-        if i < 2 {
-            status.reasons.push("Insufficient memory".into());
-        }
+        let reasons = ["Insufficient cpu", "Insufficient memory"].map(Into::into);
+        let status = Status::new(Code::Unschedulable, reasons.into_iter().take(if i < 2 { 2 } else { 1 }));
         let plugin = "Fit".into();
         verdicts.rejected.insert(node.id, Rejection { plugin, status });
     }

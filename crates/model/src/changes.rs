@@ -6,6 +6,8 @@ use crate::{NodeId, Pod};
 
 /// Whoever is further behind than this starts anew.
 const KEPT_CHANGES: usize = 4096;
+/// The pods that changes are about are kept along with them: about so much memory at most.
+const KEPT_BYTES: usize = 64 * 1024 * 1024;
 
 /// A pod came to a node, or left it.
 #[derive(Clone, Debug)]
@@ -64,6 +66,8 @@ pub struct Changes {
     /// How many pods have come or left.
     pods: u64,
     latest: VecDeque<PodChange>,
+    /// What the latest take together, as if nobody shared a spec.
+    bytes: usize,
 }
 
 impl Changes {
@@ -89,8 +93,11 @@ impl Changes {
     }
 
     pub(crate) fn pod(&mut self, change: PodChange) {
-        if self.latest.len() == KEPT_CHANGES {
-            self.latest.pop_front();
+        self.bytes += change.pod.spec.bytes;
+        while (self.latest.len() >= KEPT_CHANGES || self.bytes > KEPT_BYTES)
+            && let Some(oldest) = self.latest.pop_front()
+        {
+            self.bytes -= oldest.pod.spec.bytes;
         }
         self.latest.push_back(change);
         self.pods += 1;

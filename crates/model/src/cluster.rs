@@ -17,7 +17,7 @@ use crate::{
     object::{Kind, Object},
     pod::Pod,
     pod_groups::PodGroups,
-    ports::{HostPort, TakenPorts},
+    ports::{TakenPorts, UsedPorts},
     resources::Resources,
     storage::{
         CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
@@ -63,7 +63,7 @@ pub struct NodeInfo {
     /// What the pods hold, with a default for containers that ask for no memory.
     pub requested_or_default_memory: i64,
     /// The host ports that the pods hold.
-    pub used_ports: Vec<HostPort>,
+    pub used_ports: UsedPorts,
 }
 
 impl NodeInfo {
@@ -75,7 +75,7 @@ impl NodeInfo {
             requested: Resources::default(),
             requested_or_default_milli_cpu: 0,
             requested_or_default_memory: 0,
-            used_ports: Vec::new(),
+            used_ports: UsedPorts::default(),
         }
     }
 
@@ -97,7 +97,7 @@ impl NodeInfo {
             self.requested_or_default_milli_cpu.saturating_add(requests.held_or_default_milli_cpu);
         self.requested_or_default_memory =
             self.requested_or_default_memory.saturating_add(requests.held_or_default_memory);
-        self.used_ports.extend(pod.spec.host_ports.iter().cloned());
+        self.used_ports.add(&pod.spec.host_ports);
         self.pods.push(pod);
     }
 
@@ -114,11 +114,7 @@ impl NodeInfo {
             self.requested_or_default_milli_cpu.saturating_sub(requests.held_or_default_milli_cpu);
         self.requested_or_default_memory =
             self.requested_or_default_memory.saturating_sub(requests.held_or_default_memory);
-        for port in &pod.spec.host_ports {
-            if let Some(i) = self.used_ports.iter().position(|used| used == port) {
-                self.used_ports.swap_remove(i);
-            }
-        }
+        self.used_ports.remove(&pod.spec.host_ports);
         Some(pod)
     }
 }
@@ -477,7 +473,10 @@ impl Cluster {
 
     fn set_columns(&mut self, id: NodeId) {
         let info = self.slots[id.index()].as_ref().expect("a node at its place");
-        self.columns.set_node(id, &info.node);
+        for resource in self.columns.set_node(id, &info.node) {
+            // Pods may hold what no node has offered so far.
+            self.columns.set_used(&resource, self.slots.iter().flatten());
+        }
         self.columns.set_load(info);
         self.label_columns.set(id, &info.node.labels);
         self.changes.fact();

@@ -39,8 +39,16 @@ impl ResourceColumn {
     }
 }
 
+/// A resource that nodes offer besides the others.
+#[derive(Clone, Debug, Default)]
+struct Offered {
+    column: ResourceColumn,
+    /// How many nodes offer some of it.
+    nodes: usize,
+}
+
 /// Nodes that are alike in who may enter: the same taints, and cordoned or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TaintClass {
     /// Cordoned.
     pub unschedulable: bool,
@@ -69,17 +77,25 @@ pub struct Columns {
     pub memory_or_default: Vec<f64>,
     /// Which of the taint classes a node is of.
     pub taint_class: Vec<u32>,
-    /// The taint classes; some may have no nodes any more.
+    /// The taint classes. One that has no nodes any more is empty, and its place is given to the next that comes.
     pub taint_classes: Vec<TaintClass>,
     /// Nodes with an amount that `f64` cannot hold exactly.
     pub inexact: NodeSet,
-    scalars: HashMap<Name, ResourceColumn>,
+    class_numbers: HashMap<TaintClass, u32>,
+    class_nodes: Vec<u32>,
+    free_classes: Vec<u32>,
+    scalars: HashMap<Name, Offered>,
 }
 
 impl Columns {
-    /// The column of a resource that is counted besides the others; `None` if no node has it and no pod holds it.
+    /// The column of a resource that is counted besides the others; `None` if no node offers it, whatever pods ask for.
     pub fn scalar(&self, resource: &str) -> Option<&ResourceColumn> {
-        self.scalars.get(resource)
+        self.scalars.get(resource).map(|offered| &offered.column)
+    }
+
+    /// How many resources are offered besides the others: each takes a column.
+    pub fn scalar_count(&self) -> usize {
+        self.scalars.len()
     }
 
     /// How many places there are.
@@ -96,8 +112,8 @@ impl Columns {
         for column in [&mut self.cpu, &mut self.memory, &mut self.ephemeral_storage, &mut self.pods] {
             column.grow(len);
         }
-        for column in self.scalars.values_mut() {
-            column.grow(len);
+        for offered in self.scalars.values_mut() {
+            offered.column.grow(len);
         }
         self.there.resize(len, f64::NEG_INFINITY);
         self.cpu_or_default.resize(len, 0.0);
@@ -105,27 +121,80 @@ impl Columns {
         self.taint_class.resize(len, 0);
     }
 
-    /// Takes over what a node is.
-    pub(crate) fn set_node(&mut self, id: NodeId, node: &Node) {
+    /// Takes over what a node is. Returns the resources that no node has offered before.
+    pub(crate) fn set_node(&mut self, id: NodeId, node: &Node) -> Vec<Name> {
         let (i, all) = (id.index(), &node.allocatable);
+        if self.live.contains(id) {
+            self.leave_class(i);
+        }
         self.live.insert(id);
         self.there[i] = 0.0;
         self.cpu.set_allocatable(i, all.milli_cpu);
         self.memory.set_allocatable(i, all.memory);
         self.ephemeral_storage.set_allocatable(i, all.ephemeral_storage);
         self.pods.set_allocatable(i, all.pods);
-        for column in self.scalars.values_mut() {
-            column.set_allocatable(i, 0);
+        let new = self.set_offers(i, &all.scalars);
+        self.enter_class(i, TaintClass { unschedulable: node.unschedulable, taints: node.taints.clone() });
+        new
+    }
+
+    /// Sets what a node offers of all resources besides the others.
+    fn set_offers(&mut self, i: usize, offers: &[(Name, i64)]) -> Vec<Name> {
+        let len = self.len();
+        for offered in self.scalars.values_mut().filter(|offered| offered.column.allocatable[i] != 0.0) {
+            offered.column.set_allocatable(i, 0);
+            offered.nodes -= 1;
         }
-        for (name, amount) in &all.scalars {
-            self.scalar_mut(name).set_allocatable(i, *amount);
+        let mut new = Vec::new();
+        for (name, amount) in offers.iter().filter(|(_, amount)| *amount != 0) {
+            let offered = self.scalars.entry(name.clone()).or_insert_with(|| {
+                new.push(name.clone());
+                let mut offered = Offered::default();
+                offered.column.grow(len);
+                offered
+            });
+            offered.column.set_allocatable(i, *amount);
+            offered.nodes += 1;
         }
-        let class = TaintClass { unschedulable: node.unschedulable, taints: node.taints.clone() };
-        let known = self.taint_classes.iter().position(|other| *other == class);
-        self.taint_class[i] = known.unwrap_or_else(|| {
-            self.taint_classes.push(class);
-            self.taint_classes.len() - 1
-        }) as u32;
+        self.scalars.retain(|_, offered| offered.nodes > 0);
+        new
+    }
+
+    fn enter_class(&mut self, i: usize, class: TaintClass) {
+        let number = match self.class_numbers.get(&class) {
+            Some(number) => *number,
+            None => {
+                let number = self.free_classes.pop().unwrap_or_else(|| {
+                    self.taint_classes.push(TaintClass::default());
+                    self.class_nodes.push(0);
+                    (self.taint_classes.len() - 1) as u32
+                });
+                self.taint_classes[number as usize] = class.clone();
+                self.class_numbers.insert(class, number);
+                number
+            }
+        };
+        self.class_nodes[number as usize] += 1;
+        self.taint_class[i] = number;
+    }
+
+    fn leave_class(&mut self, i: usize) {
+        let number = self.taint_class[i] as usize;
+        self.class_nodes[number] -= 1;
+        if self.class_nodes[number] == 0 {
+            let class = std::mem::take(&mut self.taint_classes[number]);
+            self.class_numbers.remove(&class);
+            self.free_classes.push(number as u32);
+        }
+    }
+
+    /// Takes over what the pods on all nodes hold of a resource.
+    pub(crate) fn set_used<'a>(&mut self, resource: &str, nodes: impl Iterator<Item = &'a NodeInfo>) {
+        if let Some(offered) = self.scalars.get_mut(resource) {
+            for node in nodes {
+                offered.column.used[node.id.index()] = node.requested.get(resource) as f64;
+            }
+        }
     }
 
     /// Takes over what the pods on a node hold.
@@ -139,8 +208,8 @@ impl Columns {
         self.memory_or_default[i] = node.requested_or_default_memory as f64;
         self.cpu.set_share(i);
         self.memory.set_share(i);
-        for (name, amount) in &held.scalars {
-            self.scalar_mut(name).used[i] = *amount as f64;
+        for (name, offered) in &mut self.scalars {
+            offered.column.used[i] = held.get(name) as f64;
         }
         if is_exact(node) {
             self.inexact.remove(node.id);
@@ -152,25 +221,19 @@ impl Columns {
     pub(crate) fn remove(&mut self, id: NodeId) {
         let i = id.index();
         self.live.remove(id);
+        self.leave_class(i);
         self.there[i] = f64::NEG_INFINITY;
         self.inexact.remove(id);
-        let all = [&mut self.cpu, &mut self.memory, &mut self.ephemeral_storage, &mut self.pods];
-        for column in all.into_iter().chain(self.scalars.values_mut()) {
+        for column in [&mut self.cpu, &mut self.memory, &mut self.ephemeral_storage, &mut self.pods] {
             column.set_allocatable(i, 0);
             column.used[i] = 0.0;
         }
+        self.set_offers(i, &[]);
+        for offered in self.scalars.values_mut() {
+            offered.column.used[i] = 0.0;
+        }
         self.cpu_or_default[i] = 0.0;
         self.memory_or_default[i] = 0.0;
-        self.scalars.retain(|_, c| c.allocatable.iter().chain(&c.used).any(|amount| *amount != 0.0));
-    }
-
-    fn scalar_mut(&mut self, name: &Name) -> &mut ResourceColumn {
-        let len = self.len();
-        let column = self.scalars.entry(name.clone()).or_default();
-        if column.used.len() < len {
-            column.grow(len);
-        }
-        column
     }
 }
 

@@ -1,6 +1,6 @@
 //! The labels of all nodes side by side: which value each node has, and which nodes have a value.
 
-use crate::{HashMap, Labels, Name, NodeId};
+use crate::{HashMap, Labels, Name, NodeId, work};
 
 /// Stands for "the node does not have the label".
 pub const ABSENT: u32 = u32::MAX;
@@ -43,7 +43,9 @@ impl LabelColumn {
     /// The nodes that have a value, by its number.
     #[inline]
     pub fn nodes(&self, number: u32) -> &[NodeId] {
-        self.nodes.get(number as usize).map_or(&[], |nodes| nodes)
+        let nodes: &[NodeId] = self.nodes.get(number as usize).map_or(&[], |nodes| nodes);
+        work::done(nodes.len());
+        nodes
     }
 
     /// Whether all of so many nodes have the label.

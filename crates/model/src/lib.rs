@@ -2,6 +2,7 @@
 //!
 //! Objects are read from text (see [`object::Reader`]) and kept in a [`Cluster`]. No plugin, no decision, no I/O.
 
+pub mod bits;
 pub mod changes;
 pub mod cluster;
 pub mod columns;
@@ -18,11 +19,13 @@ pub mod pod_groups;
 pub mod ports;
 pub mod quantity;
 pub mod resources;
+pub mod selection;
 pub mod selector;
 pub mod storage;
 pub mod taint;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod work;
 pub mod workload;
 
 pub use cluster::{Cluster, NodeId, NodeInfo};

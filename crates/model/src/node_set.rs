@@ -1,76 +1,64 @@
 //! A set of nodes, as bits.
 
-use crate::NodeId;
-
-const BITS: usize = u64::BITS as usize;
+use crate::{NodeId, bits::Bits};
 
 /// A set of nodes by their places in the cluster's tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeSet {
-    words: Vec<u64>,
-}
+pub struct NodeSet(Bits);
 
 impl NodeSet {
     /// Whether a node is in.
     #[inline]
     pub fn contains(&self, node: NodeId) -> bool {
-        self.contains_index(node.index())
+        self.0.contains(node.index())
     }
 
     /// Whether the node at a place is in.
     #[inline]
     pub fn contains_index(&self, index: usize) -> bool {
-        self.words.get(index / BITS).is_some_and(|word| word >> (index % BITS) & 1 == 1)
+        self.0.contains(index)
     }
 
     /// Puts a node in.
     pub fn insert(&mut self, node: NodeId) {
-        let word = node.index() / BITS;
-        if word >= self.words.len() {
-            self.words.resize(word + 1, 0);
-        }
-        self.words[word] |= 1 << (node.index() % BITS);
+        self.0.insert(node.index());
     }
 
     /// Takes a node out.
     pub fn remove(&mut self, node: NodeId) {
-        if let Some(word) = self.words.get_mut(node.index() / BITS) {
-            *word &= !(1 << (node.index() % BITS));
-        }
+        self.0.remove(node.index());
     }
 
     /// How many are in.
     pub fn len(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
+        self.0.len()
     }
 
     /// Whether none is in.
     pub fn is_empty(&self) -> bool {
-        self.words.iter().all(|word| *word == 0)
+        self.0.is_empty()
+    }
+
+    /// The places of the nodes.
+    pub fn places(&self) -> &Bits {
+        &self.0
     }
 
     /// The nodes, by place.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = NodeId> {
-        self.words.iter().enumerate().flat_map(|(i, word)| {
-            let mut left = *word;
-            std::iter::from_fn(move || {
-                (left != 0).then(|| {
-                    let bit = left.trailing_zeros() as usize;
-                    left &= left - 1;
-                    NodeId::from_index(i * BITS + bit)
-                })
-            })
-        })
+        self.0.iter().map(NodeId::from_index)
+    }
+}
+
+impl From<Bits> for NodeSet {
+    fn from(places: Bits) -> Self {
+        Self(places)
     }
 }
 
 impl FromIterator<NodeId> for NodeSet {
     fn from_iter<I: IntoIterator<Item = NodeId>>(nodes: I) -> Self {
-        let mut set = Self::default();
-        for node in nodes {
-            set.insert(node);
-        }
-        set
+        Self(nodes.into_iter().map(NodeId::index).collect())
     }
 }

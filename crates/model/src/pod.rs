@@ -9,9 +9,10 @@ use crate::{
     meta::{Meta, Owner, ResourceVersion},
     ports::{ALL_ADDRESSES, HostPort, Protocol},
     resources::{ContainerDemand, PodDemand, Requests, ResizeStatus, ResourceList, ResourceRequirements},
-    selector::{NodeAffinity, Operator, Requirement, Selector},
+    selection::comparisons,
+    selector::{NodeAffinity, NodeSelectorTerm, Operator, Requirement, Selector},
     storage::{Volume, VolumeSource},
-    taint::Toleration,
+    taint::Tolerations,
 };
 
 /// The scheduler that pods name when they name none.
@@ -98,7 +99,7 @@ pub struct PodSpec {
     /// Its wishes about pods elsewhere.
     pub pod_anti_affinity: PodAffinity,
     /// What it tolerates.
-    pub tolerations: Vec<Toleration>,
+    pub tolerations: Tolerations,
     /// How it wants to be spread.
     pub spread_constraints: Vec<SpreadConstraint>,
     /// What it asks for.
@@ -118,9 +119,48 @@ pub struct PodSpec {
     /// The extended resources that its containers and init containers name in requests or limits, in order: extenders
     /// go by them.
     pub extended_resources: Vec<Name>,
+    /// About how much memory it takes.
+    pub bytes: usize,
 }
 
+/// What an entry of a list takes, with the texts in it, roughly.
+const ENTRY_BYTES: usize = 96;
+
 impl PodSpec {
+    /// Knows from here on how much memory it takes.
+    fn weighed(mut self) -> Self {
+        let terms = |affinity: &PodAffinity| -> usize {
+            let preferred = affinity.preferred.iter().map(|weighted| &weighted.term);
+            affinity.required.iter().chain(preferred).map(AffinityTerm::entries).sum()
+        };
+        let node_terms =
+            self.node_affinity.required.iter().flat_map(|selector| &selector.node_selector_terms);
+        let node_terms = node_terms.chain(self.node_affinity.preferred.iter().map(|term| &term.preference));
+        let node_entries = |term: &NodeSelectorTerm| {
+            1 + comparisons(&term.match_expressions) + comparisons(&term.match_fields)
+        };
+        let spread = |constraint: &SpreadConstraint| {
+            1 + constraint.label_selector.entries() + constraint.match_label_keys.len()
+        };
+        let requests = &self.requests;
+        let scalars = requests.fit.scalars.len() + requests.held.scalars.len() + requests.score.scalars.len();
+        let entries = terms(&self.pod_affinity)
+            + terms(&self.pod_anti_affinity)
+            + node_terms.map(node_entries).sum::<usize>()
+            + self.spread_constraints.iter().map(spread).sum::<usize>()
+            + scalars
+            + self.labels.len()
+            + self.node_selector.len()
+            + self.scheduling_gates.len()
+            + 2 * self.tolerations.len()
+            + self.host_ports.len()
+            + self.images.len()
+            + self.volumes.len()
+            + self.extended_resources.len();
+        self.bytes = size_of::<Self>() + entries * ENTRY_BYTES;
+        self
+    }
+
     /// Whether it says anything about other pods.
     pub fn has_pod_affinity(&self) -> bool {
         !self.pod_affinity.is_empty() || !self.pod_anti_affinity.is_empty()
@@ -157,6 +197,10 @@ pub struct AffinityTerm {
 }
 
 impl AffinityTerm {
+    fn entries(&self) -> usize {
+        1 + self.selector.entries() + self.namespaces.len() + self.namespace_selector.entries()
+    }
+
     /// Whether the term selects a pod, whose namespace has these labels.
     pub fn matches(&self, pod: &Pod, namespace_labels: &Labels) -> bool {
         (self.namespaces.contains(&pod.namespace) || self.namespace_selector.matches(namespace_labels))
@@ -244,7 +288,7 @@ struct WrittenSpec {
     scheduling_gates: Vec<Named>,
     node_selector: Labels,
     affinity: WrittenAffinity,
-    tolerations: Vec<Toleration>,
+    tolerations: Tolerations,
     topology_spread_constraints: Vec<SpreadConstraint>,
     containers: Vec<WrittenContainer>,
     init_containers: Vec<WrittenContainer>,
@@ -463,7 +507,7 @@ fn pod_spec(metadata: Meta, mut spec: WrittenSpec, mut status: WrittenStatus) ->
     let extended_resources = extended_resources(&spec);
     let affinity = std::mem::take(&mut spec.affinity);
     let term = |written: WrittenTerm| affinity_term(written, &metadata);
-    PodSpec {
+    let spec = PodSpec {
         controller: metadata.controller().cloned(),
         scheduler_name: (spec.scheduler_name.take().filter(|name| !name.is_empty()))
             .unwrap_or_else(|| DEFAULT_SCHEDULER_NAME.into()),
@@ -485,7 +529,9 @@ fn pod_spec(metadata: Meta, mut spec: WrittenSpec, mut status: WrittenStatus) ->
         tolerations: spec.tolerations,
         spread_constraints: spec.topology_spread_constraints,
         labels: metadata.labels,
-    }
+        bytes: 0,
+    };
+    spec.weighed()
 }
 
 fn extended_resources(spec: &WrittenSpec) -> Vec<Name> {

@@ -1,11 +1,14 @@
 //! Bound pods that are alike, counted by node: what is true of one of them is asked once for all.
 
-use std::sync::Arc;
+use std::{collections::hash_map::Entry, sync::Arc};
 
 use crate::{
     HashMap, HashSet, Name, NodeId, Pod, PodSpec,
+    bits::Bits,
     pod::AffinityTerm,
+    selection::{ByLabel, FEW_COMPARISONS, Selection, comparisons},
     selector::{Operator, Requirement, Selector},
+    work,
 };
 
 /// Pods of one namespace with one spec, all of them running or all of them terminating.
@@ -25,12 +28,13 @@ pub struct PodGroup {
 impl PodGroup {
     /// How many there are on each node.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, u32)> {
+        work::done(self.nodes.len());
         self.nodes.iter().map(|(node, count)| (*node, *count))
     }
 }
 
 /// Which of a pod's lists of terms about other pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TermList {
     /// Must be near.
     RequiredNear,
@@ -42,13 +46,27 @@ pub enum TermList {
     PreferredFar,
 }
 
-/// A term of the pods of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TermRef {
+/// A term of the pods of a group; equal ones of a list are one.
+#[derive(Clone, Copy, Debug)]
+struct TermRef {
     group: u32,
+    list: TermList,
+    index: u32,
+    /// The sum of the weights of all equal ones; of required ones, their number.
+    weight: i64,
+}
+
+/// A term of bound pods that may select a pod.
+#[derive(Clone, Copy, Debug)]
+pub struct TermAbout<'a> {
+    /// The pods whose term it is.
+    pub group: &'a PodGroup,
     /// The list it stands in.
     pub list: TermList,
-    index: u32,
+    /// The sum of the weights of all equal ones; of required ones, their number.
+    pub weight: i64,
+    /// The term.
+    pub term: &'a AffinityTerm,
 }
 
 /// The groups, and indexes into them.
@@ -58,15 +76,20 @@ pub struct PodGroups {
     free: Vec<u32>,
     /// By the spec's address (specs are shared) and whether the pods terminate; the namespace is compared.
     by_spec: HashMap<(usize, bool), Vec<u32>>,
-    by_label: HashMap<Name, HashMap<Name, Vec<u32>>>,
+    by_label: ByLabel,
+    by_namespace: HashMap<Name, Vec<u32>>,
     terms: TermIndex,
     specs: HashSet<Arc<PodSpec>>,
     addresses: HashSet<usize>,
-    /// So many specs are worth looking for some that nobody uses any more.
+    /// About how much memory the specs take.
+    spec_bytes: usize,
+    /// So many specs, or so many bytes, are worth looking for some that nobody uses any more.
     sweep_at: usize,
+    sweep_at_bytes: usize,
 }
 
 const MIN_SWEEP: usize = 1024;
+const MIN_SWEEP_BYTES: usize = 16 * 1024 * 1024;
 
 /// Terms by a label that a pod must have for the term to select it.
 #[derive(Clone, Debug, Default)]
@@ -82,43 +105,72 @@ impl PodGroups {
         self.slots.iter().flatten()
     }
 
+    /// The group at a place; a place may be empty.
+    pub fn get(&self, place: usize) -> Option<&PodGroup> {
+        self.slots.get(place)?.as_ref()
+    }
+
+    /// One past the highest place of a group.
+    pub fn places(&self) -> usize {
+        self.slots.len()
+    }
+
     /// The groups whose labels a selector selects.
-    pub fn selected<'a>(&'a self, selector: &'a Selector) -> Box<dyn Iterator<Item = &'a PodGroup> + 'a> {
+    pub fn selected<'a: 's, 's>(
+        &'a self,
+        selector: &'s Selector,
+    ) -> Box<dyn Iterator<Item = &'a PodGroup> + 's> {
         let Selector::All(requirements) = selector else {
             return Box::new(std::iter::empty());
         };
+        if comparisons(requirements) > FEW_COMPARISONS {
+            let mut found = Bits::default();
+            self.selection().select(selector, &mut found);
+            let places: Vec<usize> = found.iter().collect();
+            return Box::new(places.into_iter().filter_map(|place| self.get(place)));
+        }
         let matches = move |group: &&PodGroup| selector.matches(&group.spec.labels);
         match requirements.iter().find(|r| is_pivot(r)) {
             None => Box::new(self.iter().filter(matches)),
             Some(pivot) => {
                 let by_value = self.by_label.get(&pivot.key);
-                let found = distinct(&pivot.values).filter_map(move |value| by_value?.get(value));
+                let found = distinct(&pivot.values).into_iter().filter_map(move |value| by_value?.get(value));
                 let groups = found.flatten().filter_map(|id| self.slots[*id as usize].as_ref());
                 Box::new(groups.filter(matches))
             }
         }
     }
 
-    /// The terms of bound pods that may select a pod with these labels. Whether they do must still be asked.
-    pub fn terms_about<'a>(
-        &'a self,
-        spec: &'a PodSpec,
-    ) -> impl Iterator<Item = (&'a PodGroup, TermList, i32, &'a AffinityTerm)> {
-        let by_label = spec.labels.iter().filter_map(|(key, value)| self.terms.by_label.get(key)?.get(value));
-        by_label.flatten().chain(&self.terms.others).filter_map(|term| self.resolve(*term))
+    /// For many selectors, or long ones.
+    pub fn selection(&self) -> GroupSelection<'_> {
+        let is_used = |place: &usize| self.slots[*place].is_some();
+        let everyone = (0..self.slots.len()).filter(is_used).collect();
+        GroupSelection { groups: self, labels: Selection::new(&self.by_label, everyone) }
     }
 
-    fn resolve(&self, term: TermRef) -> Option<(&PodGroup, TermList, i32, &AffinityTerm)> {
-        let group = self.slots[term.group as usize].as_ref()?;
+    /// The terms of bound pods that may select a pod with these labels. Whether they do must still be asked. Those of one
+    /// group follow one another as long as they are about the same label.
+    pub fn terms_about<'a: 's, 's>(&'a self, spec: &'s PodSpec) -> impl Iterator<Item = TermAbout<'a>> + 's {
+        let by_label = spec.labels.iter().filter_map(|(key, value)| self.terms.by_label.get(key)?.get(value));
+        by_label.flatten().chain(&self.terms.others).filter_map(|term| self.resolve(term))
+    }
+
+    fn resolve(&self, found: &TermRef) -> Option<TermAbout<'_>> {
+        let group = self.slots[found.group as usize].as_ref()?;
         let (near, far) = (&group.spec.pod_affinity, &group.spec.pod_anti_affinity);
-        let i = term.index as usize;
-        let (weight, found) = match term.list {
-            TermList::RequiredNear => (0, near.required.get(i)?),
-            TermList::RequiredFar => (0, far.required.get(i)?),
-            TermList::PreferredNear => near.preferred.get(i).map(|w| (w.weight, &w.term))?,
-            TermList::PreferredFar => far.preferred.get(i).map(|w| (w.weight, &w.term))?,
+        let i = found.index as usize;
+        let term = match found.list {
+            TermList::RequiredNear => near.required.get(i)?,
+            TermList::RequiredFar => far.required.get(i)?,
+            TermList::PreferredNear => &near.preferred.get(i)?.term,
+            TermList::PreferredFar => &far.preferred.get(i)?.term,
         };
-        Some((group, term.list, weight, found))
+        Some(TermAbout { group, list: found.list, weight: found.weight, term })
+    }
+
+    /// About how much memory the specs take that are kept to be shared, also of pods that are gone.
+    pub fn spec_bytes(&self) -> usize {
+        self.spec_bytes
     }
 
     /// The spec that stands for all equal ones.
@@ -129,21 +181,26 @@ impl PodGroups {
         if let Some(shared) = self.specs.get(spec) {
             return shared.clone();
         }
-        if self.specs.len() >= self.sweep_at.max(MIN_SWEEP) {
+        if self.specs.len() >= self.sweep_at.max(MIN_SWEEP)
+            || self.spec_bytes >= self.sweep_at_bytes.max(MIN_SWEEP_BYTES)
+        {
             self.drop_unused_specs();
             self.sweep_at = 2 * self.specs.len();
+            self.sweep_at_bytes = 2 * self.spec_bytes;
         }
+        self.spec_bytes += spec.bytes;
         self.specs.insert(spec.clone());
         self.addresses.insert(address(spec));
         spec.clone()
     }
 
     fn drop_unused_specs(&mut self) {
-        let addresses = &mut self.addresses;
-        self.specs.retain(|spec| {
+        let Self { specs, addresses, spec_bytes, .. } = self;
+        specs.retain(|spec| {
             let used = Arc::strong_count(spec) > 1;
             if !used {
                 addresses.remove(&address(spec));
+                *spec_bytes -= spec.bytes;
             }
             used
         });
@@ -197,6 +254,7 @@ impl PodGroups {
         for (key, value) in pod.spec.labels.iter() {
             self.by_label.entry(key.clone()).or_default().entry(value.clone()).or_default().push(id);
         }
+        self.by_namespace.entry(pod.namespace.clone()).or_default().push(id);
         self.terms.add(id, &pod.spec);
         self.slots[id as usize] = Some(group);
         id
@@ -217,7 +275,37 @@ impl PodGroups {
         for (key, value) in group.spec.labels.iter() {
             remove_entry(&mut self.by_label, key, value, |other| *other == id);
         }
+        if let Some(ids) = self.by_namespace.get_mut(&group.namespace) {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.by_namespace.remove(&group.namespace);
+            }
+        }
         self.terms.remove(id, &group.spec);
+    }
+}
+
+/// Selects among groups by label and by namespace, for many selectors or long ones.
+pub struct GroupSelection<'a> {
+    groups: &'a PodGroups,
+    labels: Selection<'a, ByLabel>,
+}
+
+impl<'a> GroupSelection<'a> {
+    /// The places of the groups whose labels a selector selects.
+    pub fn select(&mut self, selector: &Selector, selected: &mut Bits) {
+        self.labels.select(selector, selected);
+    }
+
+    /// The places of the groups in some namespaces.
+    pub fn in_namespaces<'n>(&self, names: impl IntoIterator<Item = &'n Name>) -> Bits {
+        let found = names.into_iter().filter_map(|name| self.groups.by_namespace.get(name));
+        found.flatten().map(|id| *id as usize).collect()
+    }
+
+    /// The group at a place.
+    pub fn group(&self, place: usize) -> Option<&'a PodGroup> {
+        self.groups.get(place)
     }
 }
 
@@ -231,8 +319,13 @@ fn is_pivot(requirement: &Requirement) -> bool {
 }
 
 /// The values, each once: nobody is to be counted twice.
-fn distinct(values: &[Name]) -> impl Iterator<Item = &Name> {
-    values.iter().enumerate().filter(|(i, value)| !values[..*i].contains(value)).map(|(_, value)| value)
+fn distinct(values: &[Name]) -> Vec<&Name> {
+    let mut values: Vec<&Name> = values.iter().collect();
+    if values.len() > 1 {
+        values.sort_unstable();
+        values.dedup();
+    }
+    values
 }
 
 fn remove_entry<T>(
@@ -254,50 +347,90 @@ fn remove_entry<T>(
     }
 }
 
-/// All terms of a spec: list, index and selector.
-fn terms(spec: &PodSpec) -> impl Iterator<Item = (TermList, u32, &Selector)> {
+/// All terms of a spec: list, index, term and weight. Equal ones of a list come once, with the sum of their weights.
+fn terms(spec: &PodSpec) -> Vec<ListedTerm<'_>> {
     let (near, far) = (&spec.pod_affinity, &spec.pod_anti_affinity);
-    let near_required = near.required.iter().map(|t| (TermList::RequiredNear, &t.selector)).enumerate();
-    let far_required = far.required.iter().map(|t| (TermList::RequiredFar, &t.selector)).enumerate();
-    let near_preferred =
-        near.preferred.iter().map(|w| (TermList::PreferredNear, &w.term.selector)).enumerate();
-    let far_preferred = far.preferred.iter().map(|w| (TermList::PreferredFar, &w.term.selector)).enumerate();
-    (near_required.chain(far_required).chain(near_preferred).chain(far_preferred))
-        .map(|(i, (list, selector))| (list, i as u32, selector))
+    let mut all: Vec<ListedTerm<'_>> = Vec::new();
+    for (list, required) in [(TermList::RequiredNear, &near.required), (TermList::RequiredFar, &far.required)]
+    {
+        all.extend(required.iter().enumerate().map(|(i, term)| (list, i as u32, term, 1)));
+    }
+    for (list, preferred) in
+        [(TermList::PreferredNear, &near.preferred), (TermList::PreferredFar, &far.preferred)]
+    {
+        let weighted = preferred.iter().map(|w| (&w.term, i64::from(w.weight))).enumerate();
+        all.extend(weighted.map(|(i, (term, weight))| (list, i as u32, term, weight)));
+    }
+    merged(all)
+}
+
+type ListedTerm<'a> = (TermList, u32, &'a AffinityTerm, i64);
+
+fn merged(all: Vec<ListedTerm<'_>>) -> Vec<ListedTerm<'_>> {
+    if all.len() < 2 {
+        return all;
+    }
+    let mut kept: Vec<ListedTerm<'_>> = Vec::with_capacity(all.len());
+    let mut places: HashMap<(TermList, &AffinityTerm), usize> = HashMap::default();
+    for term in all {
+        match places.entry((term.0, term.2)) {
+            Entry::Occupied(known) => kept[*known.get()].3 += term.3,
+            Entry::Vacant(new) => {
+                new.insert(kept.len());
+                kept.push(term);
+            }
+        }
+    }
+    kept
+}
+
+/// The label that a pod must have, with one of these values, for a term to select it; `None` if there is none. A term that
+/// selects nobody has no values.
+fn pivot(term: &AffinityTerm) -> Option<(&Name, Vec<&Name>)> {
+    match &term.selector {
+        Selector::Nothing => Some((&term.topology_key, Vec::new())),
+        Selector::All(requirements) => {
+            let pivot = requirements.iter().find(|r| is_pivot(r))?;
+            Some((&pivot.key, distinct(&pivot.values)))
+        }
+    }
 }
 
 impl TermIndex {
     fn add(&mut self, group: u32, spec: &PodSpec) {
-        for (list, index, selector) in terms(spec) {
-            let term = TermRef { group, list, index };
-            let Selector::All(requirements) = selector else {
-                continue;
-            };
-            match requirements.iter().find(|r| is_pivot(r)) {
-                None => self.others.push(term),
-                Some(pivot) => {
-                    let by_value = self.by_label.entry(pivot.key.clone()).or_default();
-                    for value in distinct(&pivot.values) {
-                        by_value.entry(value.clone()).or_default().push(term);
+        for (list, index, term, weight) in terms(spec) {
+            let found = TermRef { group, list, index, weight };
+            match pivot(term) {
+                None => self.others.push(found),
+                Some((key, values)) => {
+                    for value in values {
+                        let by_value = self.by_label.entry(key.clone()).or_default();
+                        by_value.entry(value.clone()).or_default().push(found);
                     }
                 }
             }
         }
     }
 
+    /// Each list is gone through once, however many of the terms it holds.
     fn remove(&mut self, group: u32, spec: &PodSpec) {
-        for (_, _, selector) in terms(spec) {
-            let Selector::All(requirements) = selector else {
-                continue;
-            };
-            match requirements.iter().find(|r| is_pivot(r)) {
-                None => self.others.retain(|term| term.group != group),
-                Some(pivot) => {
-                    for value in distinct(&pivot.values) {
-                        remove_entry(&mut self.by_label, &pivot.key, value, |term| term.group == group);
-                    }
-                }
+        let mut labels: Vec<(&Name, &Name)> = Vec::new();
+        let mut in_others = false;
+        let (near, far) = (&spec.pod_affinity, &spec.pod_anti_affinity);
+        let preferred = near.preferred.iter().chain(&far.preferred).map(|weighted| &weighted.term);
+        for term in near.required.iter().chain(&far.required).chain(preferred) {
+            match pivot(term) {
+                None => in_others = true,
+                Some((key, values)) => labels.extend(values.into_iter().map(|value| (key, value))),
             }
+        }
+        labels.sort_unstable();
+        labels.dedup();
+        for (key, value) in labels {
+            remove_entry(&mut self.by_label, key, value, |term| term.group == group);
+        }
+        if in_others {
+            self.others.retain(|term| term.group != group);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{HashMap, Name, NodeId};
+use crate::{HashMap, Name, NodeId, work};
 
 /// The transport of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
@@ -34,11 +34,75 @@ pub struct HostPort {
 impl HostPort {
     /// Whether two ports cannot be had on one host at once.
     pub fn conflicts(&self, other: &Self) -> bool {
+        work::done(1);
         self.port == other.port
             && self.protocol == other.protocol
             && (self.address == other.address
                 || &*self.address == ALL_ADDRESSES
                 || &*other.address == ALL_ADDRESSES)
+    }
+}
+
+/// Host ports that are taken on a node, and by how many pods.
+#[derive(Clone, Debug, Default)]
+pub struct UsedPorts {
+    by_port: HashMap<(Protocol, i32), HashMap<Name, u32>>,
+    count: usize,
+}
+
+impl UsedPorts {
+    /// Those of one pod.
+    pub fn of(ports: &[HostPort]) -> Self {
+        let mut used = Self::default();
+        used.add(ports);
+        used
+    }
+
+    /// How many ports are taken.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether none is taken.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether a port cannot be had any more.
+    pub fn conflict(&self, wanted: &HostPort) -> bool {
+        work::done(1);
+        self.by_port.get(&(wanted.protocol, wanted.port)).is_some_and(|addresses| {
+            &*wanted.address == ALL_ADDRESSES
+                || addresses.contains_key(ALL_ADDRESSES)
+                || addresses.contains_key(&wanted.address)
+        })
+    }
+
+    pub(crate) fn add(&mut self, ports: &[HostPort]) {
+        for port in ports {
+            let addresses = self.by_port.entry((port.protocol, port.port)).or_default();
+            *addresses.entry(port.address.clone()).or_insert(0) += 1;
+        }
+        self.count += ports.len();
+    }
+
+    pub(crate) fn remove(&mut self, ports: &[HostPort]) {
+        for port in ports {
+            let Some(addresses) = self.by_port.get_mut(&(port.protocol, port.port)) else {
+                continue;
+            };
+            let Some(pods) = addresses.get_mut(&port.address) else {
+                continue;
+            };
+            self.count -= 1;
+            *pods -= 1;
+            if *pods == 0 {
+                addresses.remove(&port.address);
+            }
+            if addresses.is_empty() {
+                self.by_port.remove(&(port.protocol, port.port));
+            }
+        }
     }
 }
 

@@ -108,12 +108,23 @@ impl Resources {
         self.milli_cpu = with(self.milli_cpu, other.milli_cpu);
         self.memory = with(self.memory, other.memory);
         self.ephemeral_storage = with(self.ephemeral_storage, other.ephemeral_storage);
-        for (name, amount) in &other.scalars {
-            match self.scalars.binary_search_by(|(n, _)| n.cmp(name)) {
-                Ok(i) => self.scalars[i].1 = with(self.scalars[i].1, *amount),
-                Err(i) => self.scalars.insert(i, (name.clone(), with(0, *amount))),
-            }
+        if other.scalars.iter().any(|(_, amount)| *amount != 0) {
+            self.combine_scalars(&other.scalars, with);
         }
+    }
+
+    /// Both lists are sorted, which sorting them together makes use of. What comes to nothing is not kept: the names in
+    /// pods' requests are whatever somebody made up.
+    fn combine_scalars(&mut self, other: &[(Name, i64)], with: fn(i64, i64) -> i64) {
+        let changes = other.iter().map(|(name, amount)| (name.clone(), with(0, *amount)));
+        self.scalars.extend(changes);
+        self.scalars.sort_by(|(one, _), (other, _)| one.cmp(other));
+        self.scalars.dedup_by(|(next, amount), (name, sum)| {
+            let same = next == name;
+            *sum = if same { sum.saturating_add(*amount) } else { *sum };
+            same
+        });
+        self.scalars.retain(|(_, amount)| *amount != 0);
     }
 }
 
@@ -274,9 +285,11 @@ impl PodDemand {
             if container.sidecar {
                 add(&mut all, &now);
                 add(&mut sidecars, &now);
-                now = sidecars.clone();
-            } else {
-                add(&mut now, &sidecars);
+            }
+            // What else the sidecars hold has counted since the last of them that asks for it.
+            for (name, quantity) in &mut now {
+                let held = sidecars.get(name).copied().unwrap_or_default();
+                *quantity = if container.sidecar { held } else { quantity.saturating_add(held) };
             }
             raise(&mut starting, &now);
         }

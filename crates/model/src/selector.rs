@@ -5,6 +5,8 @@ use serde::Deserialize;
 use crate::{
     Name,
     labels::{self, Labels},
+    selection::comparisons,
+    work,
 };
 
 /// How a requirement compares a label with its values.
@@ -49,6 +51,7 @@ impl Requirement {
 
     /// Whether a label's value (or its absence) meets the condition.
     pub fn matches_value(&self, value: Option<&str>) -> bool {
+        work::done(1 + self.values.len());
         let listed = |value: &str| self.values.iter().any(|v| &**v == value);
         match self.operator {
             Operator::In => value.is_some_and(listed),
@@ -159,6 +162,14 @@ impl Selector {
         match self {
             Self::Nothing => false,
             Self::All(requirements) => requirements.iter().all(|r| r.matches(labels)),
+        }
+    }
+
+    /// How many requirements and values it has.
+    pub(crate) fn entries(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::All(requirements) => comparisons(requirements),
         }
     }
 

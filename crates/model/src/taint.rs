@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::Name;
+use crate::{HashSet, Name, work};
 
 /// What a taint does to pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
@@ -68,6 +68,7 @@ pub struct Toleration {
 impl Toleration {
     /// Whether it tolerates a taint.
     pub fn tolerates(&self, taint: &Taint) -> bool {
+        work::done(1);
         self.effect.is_none_or(|effect| effect == taint.effect)
             && (self.key.is_empty() || self.key == taint.key)
             && match self.operator {
@@ -78,14 +79,76 @@ impl Toleration {
     }
 }
 
-/// Whether any of the tolerations tolerates a taint.
-pub fn tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
-    tolerations.iter().any(|t| t.tolerates(taint))
+/// Up to so many tolerations are asked one by one.
+const FEW_TOLERATIONS: usize = 16;
+
+/// The tolerations of a pod. Whether a taint is tolerated costs a few look-ups, however many there are.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(from = "Vec<Toleration>")]
+pub struct Tolerations {
+    list: Vec<Toleration>,
+    /// All of them, if they are many. Those that do not look at the value have none.
+    index: HashSet<Toleration>,
+}
+
+impl Tolerations {
+    /// Whether any of them tolerates a taint.
+    pub fn tolerate(&self, taint: &Taint) -> bool {
+        if self.index.is_empty() {
+            return self.list.iter().any(|toleration| toleration.tolerates(taint));
+        }
+        let keys = [&taint.key, &Name::default()].map(Clone::clone);
+        let tests =
+            [(TolerationOperator::Equal, taint.value.clone()), (TolerationOperator::Exists, Name::default())];
+        keys.iter().any(|key| {
+            tests.iter().any(|(operator, value)| {
+                [None, Some(taint.effect)].into_iter().any(|effect| {
+                    let (key, value) = (key.clone(), value.clone());
+                    self.index.contains(&Toleration { key, operator: *operator, value, effect })
+                })
+            })
+        })
+    }
+}
+
+impl From<Vec<Toleration>> for Tolerations {
+    fn from(list: Vec<Toleration>) -> Self {
+        let mut index = HashSet::default();
+        if list.len() > FEW_TOLERATIONS {
+            index.extend(list.iter().cloned().map(|toleration| match toleration.operator {
+                TolerationOperator::Exists => Toleration { value: Name::default(), ..toleration },
+                _ => toleration,
+            }));
+        }
+        Self { list, index }
+    }
+}
+
+impl std::ops::Deref for Tolerations {
+    type Target = [Toleration];
+
+    fn deref(&self) -> &[Toleration] {
+        &self.list
+    }
+}
+
+impl PartialEq for Tolerations {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+}
+
+impl Eq for Tolerations {}
+
+impl std::hash::Hash for Tolerations {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.list.hash(state);
+    }
 }
 
 /// The first taint that keeps a pod with these tolerations off a node.
-pub fn find_untolerated<'t>(taints: &'t [Taint], tolerations: &[Toleration]) -> Option<&'t Taint> {
-    taints.iter().find(|taint| taint.effect.repels() && !tolerated(taint, tolerations))
+pub fn find_untolerated<'t>(taints: &'t [Taint], tolerations: &Tolerations) -> Option<&'t Taint> {
+    taints.iter().find(|taint| taint.effect.repels() && !tolerations.tolerate(taint))
 }
 
 /// Kubernetes writes "not given" also as the empty string.
@@ -122,4 +185,49 @@ fn effect<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Effect>, D::E
         Written::NoExecute => Some(Effect::NoExecute),
         Written::Absent => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_tolerations_tolerate_what_each_of_them_does() {
+        let effects = [None, Some(Effect::NoSchedule), Some(Effect::NoExecute)];
+        let operators = [
+            TolerationOperator::Equal,
+            TolerationOperator::Exists,
+            TolerationOperator::Lt,
+            TolerationOperator::Gt,
+        ];
+        let mut all = Vec::new();
+        for effect in effects {
+            for operator in operators {
+                for (key, value) in [("", "a"), ("k", "a"), ("k", "b"), ("l", "")] {
+                    all.push(Toleration { key: key.into(), operator, value: value.into(), effect });
+                }
+            }
+        }
+        let filler = |i: usize| Toleration {
+            key: format!("filler-{i}").into(),
+            operator: TolerationOperator::Exists,
+            value: "ignored".into(),
+            effect: None,
+        };
+        for toleration in &all {
+            let many: Vec<Toleration> =
+                (0..FEW_TOLERATIONS).map(filler).chain([toleration.clone()]).collect();
+            let many = Tolerations::from(many);
+            for (key, value) in [("k", "a"), ("k", "b"), ("l", ""), ("m", "a"), ("m", "c")] {
+                for effect in [Effect::NoSchedule, Effect::NoExecute, Effect::PreferNoSchedule] {
+                    let taint = Taint { key: key.into(), value: value.into(), effect };
+                    assert_eq!(
+                        many.tolerate(&taint),
+                        toleration.tolerates(&taint),
+                        "{toleration:?} {taint:?}"
+                    );
+                }
+            }
+        }
+    }
 }

@@ -63,6 +63,15 @@ impl Builder {
         self
     }
 
+    /// Changes a field by its JSON pointer, if it is there.
+    #[must_use]
+    pub fn map(mut self, pointer: &str, change: impl FnOnce(&Value) -> Value) -> Self {
+        if let Some(field) = self.0.pointer_mut(pointer) {
+            *field = change(field);
+        }
+        self
+    }
+
     fn set_key(self, map: &str, key: &str, value: impl Into<Value>) -> Self {
         self.set(&format!("{map}/{}", key.replace('/', "~1")), value)
     }

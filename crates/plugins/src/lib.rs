@@ -20,6 +20,7 @@ pub mod node_unschedulable;
 pub mod node_volume_limits;
 pub mod pod_topology_spread;
 pub mod priority_sort;
+mod required_nodes;
 mod resource_weights;
 pub mod scheduling_gates;
 pub mod taint_toleration;
@@ -28,7 +29,6 @@ pub mod volume_restrictions;
 pub mod volume_zone;
 
 use supercargo_framework::registry::{Registry, define};
-use supercargo_model::{Node, PodSpec};
 
 /// All plugins, by the names that configurations use.
 pub fn registry() -> Registry {
@@ -188,11 +188,4 @@ pub fn registry() -> Registry {
             .fast_score(),
     );
     all
-}
-
-/// Whether a node meets what a pod requires of nodes: its node selector and its required node affinity.
-fn required_node_affinity(pod: &PodSpec, node: &Node) -> bool {
-    (pod.node_selector.iter()).all(|(key, value)| node.labels.get(key) == Some(value))
-        && (pod.node_affinity.required.as_ref())
-            .is_none_or(|required| required.matches(&node.name, &node.labels))
 }

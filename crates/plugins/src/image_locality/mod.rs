@@ -1,16 +1,16 @@
 //! Prefers nodes that have the pod's images already.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use serde::Deserialize;
 use supercargo_framework::{
-    MAX_SCORE, Prepared, ScoreInput, Status,
+    MAX_SCORE, ScoreInput, Verdict,
     fast::{Compiled, FastScore, Normalization, ScorePart},
-    points::ScoreNode,
+    points::Score,
     registry::Args,
 };
 use supercargo_manifest::Problems;
-use supercargo_model::{Cluster, Name, NodeInfo, Pod};
+use supercargo_model::{Cluster, Name, Pod, PodSpec};
 
 use crate::fast_parts::Fixed;
 
@@ -56,30 +56,48 @@ impl ImageLocality {
     }
 }
 
-impl ScoreNode for ImageLocality {
-    fn score_node(&self, input: ScoreInput<'_>, node: &NodeInfo) -> Result<i64, Status> {
-        let spec = &input.pod.spec;
-        let cached = (spec.images.iter())
-            .filter(|image| has_image(node, image))
-            .filter_map(|image| input.cluster.image(image));
-        Ok(match self.formula {
-            Formula::SpreadScaled => {
-                let all_nodes = input.cluster.node_count() as f64;
-                let bytes = cached
-                    .map(|image| (image.size_bytes as f64 * (image.nodes.len() as f64 / all_nodes)) as i64)
-                    .fold(0_i64, i64::saturating_add);
-                spread_scaled(bytes, spec.container_count as i64)
+impl ImageLocality {
+    /// The bytes of the pod's images that each node has, by place; `None` if no node has any. An image that the pod names
+    /// several times counts as often, and is looked for once.
+    fn bytes(&self, cluster: &Cluster, pod: &Pod) -> Option<Vec<i64>> {
+        let mut times: HashMap<&Name, i64> = HashMap::new();
+        pod.spec.images.iter().for_each(|image| *times.entry(image).or_default() += 1);
+        let mut bytes: Option<Vec<i64>> = None;
+        for (image, times) in times {
+            let Some(image) = cluster.image(image) else {
+                continue;
+            };
+            let bytes = bytes.get_or_insert_with(|| vec![0; cluster.columns().len()]);
+            let share = image.nodes.len() as f64 / cluster.node_count() as f64;
+            let worth = match self.formula {
+                Formula::SpreadScaled => (image.size_bytes as f64 * share) as i64,
+                Formula::CachedBytes => image.size_bytes,
+            };
+            for node in &image.nodes {
+                let bytes = &mut bytes[node.index()];
+                *bytes = bytes.saturating_add(worth.saturating_mul(times));
             }
-            Formula::CachedBytes => {
-                let bytes = cached.map(|image| image.size_bytes).fold(0_i64, i64::saturating_add);
-                cached_bytes(bytes, spec.images.len() as i64)
-            }
-        })
+        }
+        bytes
+    }
+
+    fn points(&self, bytes: i64, spec: &PodSpec) -> i64 {
+        match self.formula {
+            Formula::SpreadScaled => spread_scaled(bytes, spec.container_count as i64),
+            Formula::CachedBytes => cached_bytes(bytes, spec.images.len() as i64),
+        }
     }
 }
 
-fn has_image(node: &NodeInfo, image: &Name) -> bool {
-    (node.node.images.iter()).any(|on_node| on_node.names.contains(image))
+impl Score for ImageLocality {
+    fn score(&self, input: ScoreInput<'_>, column: &mut [i64]) -> Verdict {
+        let bytes = self.bytes(input.cluster, input.pod);
+        for (score, node) in column.iter_mut().zip(input.nodes) {
+            let bytes = bytes.as_ref().map_or(0, |bytes| bytes[node.id.index()]);
+            *score = self.points(bytes, &input.pod.spec);
+        }
+        Ok(())
+    }
 }
 
 /// Linear from 23 MiB to 1000 MiB for each container.
@@ -104,19 +122,10 @@ fn cached_bytes(bytes: i64, images: i64) -> i64 {
 impl FastScore for ImageLocality {
     /// Only nodes that have one of the images can score.
     fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
-        let mut images = pod.spec.images.iter().filter_map(|image| cluster.image(image)).peekable();
-        if images.peek().is_none() {
+        let Some(bytes) = self.bytes(cluster, pod) else {
             return Compiled::Idle;
-        }
-        let mut scores = vec![0.0; cluster.columns().len()];
-        let prepared = Prepared::nothing();
-        let input = ScoreInput { prepared: &prepared, cluster, pod, nodes: &[] };
-        for image in images {
-            for node in &image.nodes {
-                let score = self.score_node(input, cluster.node_at(*node));
-                scores[node.index()] = score.unwrap_or(0) as f64;
-            }
-        }
+        };
+        let scores = bytes.into_iter().map(|bytes| self.points(bytes, &pod.spec) as f64).collect();
         Compiled::Part(Box::new(Fixed { scores, normalization: Normalization::None }))
     }
 }

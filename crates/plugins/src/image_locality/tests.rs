@@ -1,4 +1,4 @@
-use supercargo_framework::{Prepared, points::Score};
+use supercargo_framework::Prepared;
 use supercargo_model::{
     Cluster, Pod,
     testing::{cluster, node, pod},

@@ -1,9 +1,11 @@
 //! Affinity and anti-affinity between pods: near which other pods, and far from which, a pod may or should run.
 
+mod domain_counts;
 mod preferred;
 mod preferred_fast;
 mod required;
 mod required_fast;
+mod terms;
 
 use serde::Deserialize;
 use supercargo_framework::{
@@ -12,7 +14,7 @@ use supercargo_framework::{
     registry::Args,
 };
 use supercargo_manifest::Problems;
-use supercargo_model::{Cluster, Labels, Node, Pod, pod::AffinityTerm};
+use supercargo_model::{Labels, Node, Pod, pod::AffinityTerm};
 
 /// The plugin's name.
 pub const NAME: &str = "InterPodAffinity";
@@ -52,18 +54,7 @@ impl InterPodAffinity {
     }
 }
 
-/// A pod's own term with the namespaces that its selector selects added by name, once for a cycle. As in kube-scheduler
-/// the selector stays, and is then asked about a namespace without labels: one that says `DoesNotExist` selects all.
-fn resolved(term: &AffinityTerm, cluster: &Cluster) -> AffinityTerm {
-    let mut term = term.clone();
-    if !term.namespace_selector.is_empty() {
-        let selected = (cluster.namespaces()).filter(|ns| term.namespace_selector.matches(&ns.labels));
-        term.namespaces.extend(selected.map(|ns| ns.name.clone()));
-    }
-    term
-}
-
-/// Whether resolved terms select a pod, all of them; no terms select none.
+/// Whether terms select a pod, all of them; no terms select none. What namespaces are called is not asked.
 fn all_match(terms: &[AffinityTerm], pod: &Pod) -> bool {
     !terms.is_empty() && terms.iter().all(|term| term.matches(pod, &Labels::default()))
 }

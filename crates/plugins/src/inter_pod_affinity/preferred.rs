@@ -1,38 +1,35 @@
 //! Terms that should hold: the pod's preferences, those of the pods that run already, and the pull of their requirements.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use supercargo_framework::{
     ScoreInput, Status, Verdict, normalize,
     points::{NormalizeScore, PreScore, PreScoreOutcome, ScoreNode},
 };
-use supercargo_model::{
-    Cluster, Labels, Name, Node, NodeInfo, Pod,
-    pod::{AffinityTerm, WeightedAffinityTerm},
+use supercargo_model::{Cluster, Labels, Name, Node, NodeInfo, Pod, PodSpec};
+
+use super::{
+    InterPodAffinity,
+    terms::{ByKey, WeightedTerms},
 };
 
-use super::{InterPodAffinity, resolved};
+/// Up to so many terms of a bound pod are asked pod by pod; of more, what they come to is remembered for its spec.
+const FEW_TERMS: usize = 8;
 
 /// The sum of the weights in each domain: by a node label's key, then by its value.
 #[derive(Clone, Default)]
 struct DomainScores(HashMap<Name, HashMap<Name, i64>>);
 
 impl DomainScores {
-    fn add(
-        &mut self,
-        term: &AffinityTerm,
-        weight: i64,
-        selected: &Pod,
-        namespace_labels: &Labels,
-        node: &Node,
-    ) {
-        if !term.matches(selected, namespace_labels) {
+    fn add(&mut self, key: &Name, worth: i64, node: &Node) {
+        let Some(value) = node.labels.get(key) else {
+            return;
+        };
+        if let Some(sum) = self.0.get_mut(key).and_then(|by_value| by_value.get_mut(value)) {
+            *sum += worth;
             return;
         }
-        if let Some(value) = node.labels.get(&term.topology_key) {
-            let by_value = self.0.entry(term.topology_key.clone()).or_default();
-            *by_value.entry(value.clone()).or_default() += weight;
-        }
+        self.0.entry(key.clone()).or_default().insert(value.clone(), worth);
     }
 
     fn of(&self, node: &Node) -> i64 {
@@ -45,79 +42,107 @@ impl DomainScores {
 
 /// What a pod prefers, with namespaces resolved.
 pub(super) struct Preferences {
-    pub(super) near: Vec<WeightedAffinityTerm>,
-    pub(super) far: Vec<WeightedAffinityTerm>,
+    pub(super) terms: WeightedTerms,
     pub(super) namespace_labels: Labels,
 }
 
 impl Preferences {
     pub(super) fn new(cluster: &Cluster, pod: &Pod) -> Self {
-        let resolve = |terms: &[WeightedAffinityTerm]| {
-            let one = |weighted: &WeightedAffinityTerm| WeightedAffinityTerm {
-                weight: weighted.weight,
-                term: resolved(&weighted.term, cluster),
-            };
-            terms.iter().map(one).collect()
-        };
+        let near = pod.spec.pod_affinity.preferred.iter().map(|w| (&w.term, i64::from(w.weight)));
+        let far = pod.spec.pod_anti_affinity.preferred.iter().map(|w| (&w.term, -i64::from(w.weight)));
         Self {
-            near: resolve(&pod.spec.pod_affinity.preferred),
-            far: resolve(&pod.spec.pod_anti_affinity.preferred),
+            terms: WeightedTerms::new(cluster, near.chain(far)),
             namespace_labels: cluster.namespace_labels(&pod.namespace),
         }
     }
+}
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.near.is_empty() && self.far.is_empty()
-    }
+/// Whether a pod prefers nothing.
+pub(super) fn prefers_nothing(pod: &Pod) -> bool {
+    pod.spec.pod_affinity.preferred.is_empty() && pod.spec.pod_anti_affinity.preferred.is_empty()
 }
 
 impl InterPodAffinity {
-    /// What an existing pod means for a new one, in both directions.
-    fn weigh(
+    /// The terms of a bound pod that select ours, with what they are worth.
+    pub(super) fn terms_about<'a>(
+        &self,
+        existing: &'a PodSpec,
+        pod: &'a Pod,
+        namespace_labels: &'a Labels,
+    ) -> impl Iterator<Item = (&'a Name, i64)> + 'a {
+        let (near, far) = (&existing.pod_affinity, &existing.pod_anti_affinity);
+        let hard_weight = i64::from(self.hard_weight);
+        let required = near.required.iter().map(move |term| (term, hard_weight));
+        let preferred = near.preferred.iter().map(|w| (&w.term, i64::from(w.weight)));
+        let unwanted = far.preferred.iter().map(|w| (&w.term, -i64::from(w.weight)));
+        (required.chain(preferred).chain(unwanted))
+            .filter(move |(term, worth)| *worth != 0 && term.matches(pod, namespace_labels))
+            .map(|(term, worth)| (&term.topology_key, worth))
+    }
+
+    /// Adds what pods with many terms of their own mean to a pod: it is asked once for all of a spec.
+    fn add_terms_about(
         &self,
         scores: &mut DomainScores,
-        preferences: &Preferences,
-        pod: &Pod,
-        existing: &Pod,
-        node: &Node,
+        known: &mut HashMap<*const PodSpec, ByKey>,
+        cluster: &Cluster,
+        (pod, namespace_labels): (&Pod, &Labels),
+        (existing, node): (&Arc<PodSpec>, &Node),
     ) {
-        let anywhere = Labels::default();
-        for near in &preferences.near {
-            scores.add(&near.term, i64::from(near.weight), existing, &anywhere, node);
+        let (near, far) = (&existing.pod_affinity, &existing.pod_anti_affinity);
+        if near.required.len() + near.preferred.len() + far.preferred.len() <= FEW_TERMS {
+            for (key, worth) in self.terms_about(existing, pod, namespace_labels) {
+                scores.add(key, worth, node);
+            }
+            return;
         }
-        for far in &preferences.far {
-            scores.add(&far.term, -i64::from(far.weight), existing, &anywhere, node);
+        let by_key = known.entry(Arc::as_ptr(existing)).or_insert_with(|| {
+            let mut by_key = ByKey::default();
+            for (key, worth) in self.terms_about(existing, pod, namespace_labels) {
+                by_key.add(cluster, key, worth);
+            }
+            by_key
+        });
+        for (key, worth) in &by_key.0 {
+            scores.add(key, *worth, node);
         }
-        let ours = &preferences.namespace_labels;
-        if self.hard_weight > 0 {
-            for term in &existing.spec.pod_affinity.required {
-                scores.add(term, i64::from(self.hard_weight), pod, ours, node);
+    }
+
+    fn domain_scores(&self, cluster: &Cluster, pod: &Pod) -> DomainScores {
+        let Preferences { terms, namespace_labels } = Preferences::new(cluster, pod);
+        let mut scores = DomainScores::default();
+        if terms.are_many() {
+            for (key, group, worth) in terms.met_by_classes(cluster) {
+                for (node, count) in group.nodes() {
+                    scores.add(&key, worth * i64::from(count), &cluster.node_at(node).node);
+                }
             }
         }
-        for near in &existing.spec.pod_affinity.preferred {
-            scores.add(&near.term, i64::from(near.weight), pod, ours, node);
+        let mut known = HashMap::new();
+        for node in cluster.nodes() {
+            for existing in &node.pods {
+                if !terms.are_many() {
+                    for (key, worth) in terms.met_by(existing) {
+                        scores.add(key, worth, &node.node);
+                    }
+                }
+                // Only pods with terms can mean something to the pod.
+                if existing.spec.has_pod_affinity() {
+                    let about = (&existing.spec, &*node.node);
+                    self.add_terms_about(&mut scores, &mut known, cluster, (pod, &namespace_labels), about);
+                }
+            }
         }
-        for far in &existing.spec.pod_anti_affinity.preferred {
-            scores.add(&far.term, -i64::from(far.weight), pod, ours, node);
-        }
+        scores
     }
 }
 
 impl PreScore for InterPodAffinity {
     fn pre_score(&self, cluster: &Cluster, pod: &Pod, _: &[&NodeInfo]) -> Result<PreScoreOutcome, Status> {
-        let preferences = Preferences::new(cluster, pod);
-        if self.ignore_existing_preferences && preferences.is_empty() {
+        if self.ignore_existing_preferences && prefers_nothing(pod) {
             return Ok(PreScoreOutcome::Skip);
         }
-        let mut scores = DomainScores::default();
-        for node in cluster.nodes() {
-            // Without preferences of its own, only pods with terms can mean something to the pod.
-            for existing in &node.pods {
-                if !preferences.is_empty() || existing.spec.has_pod_affinity() {
-                    self.weigh(&mut scores, &preferences, pod, existing, &node.node);
-                }
-            }
-        }
+        let scores = self.domain_scores(cluster, pod);
         Ok(if scores.0.is_empty() { PreScoreOutcome::Skip } else { PreScoreOutcome::go(scores) })
     }
 }

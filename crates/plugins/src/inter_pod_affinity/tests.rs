@@ -5,7 +5,10 @@ use supercargo_framework::{
     points::{Filter, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome},
 };
 use supercargo_manifest::Source;
-use supercargo_model::testing::{Builder, cluster, node, object, pod};
+use supercargo_model::{
+    Cluster,
+    testing::{Builder, cluster, node, object, pod},
+};
 
 use super::*;
 use supercargo_framework::testing::{filter, score, verdict};

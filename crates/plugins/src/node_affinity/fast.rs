@@ -7,11 +7,16 @@ use supercargo_framework::fast::{
 };
 use supercargo_model::{
     Cluster, NodeId, NodeSet, Pod,
+    bits::Bits,
+    selection::NodeSelection,
     selector::{NodeSelectorTerm, Operator, Requirement},
 };
 
 use super::{NodeAffinity, counts, named_nodes};
-use crate::{fast_parts::Fixed, required_node_affinity};
+use crate::{
+    fast_parts::Fixed,
+    required_nodes::{RequiredNodes, are_many},
+};
 
 /// The nodes that have one of a requirement's values.
 fn with_value<'a>(cluster: &'a Cluster, requirement: &'a Requirement) -> impl Iterator<Item = NodeId> + 'a {
@@ -73,7 +78,11 @@ impl FastFilter for NodeAffinity {
         if named_nodes(&spec.node_affinity).is_some() {
             return Compiled::Slow;
         }
+        let required_nodes = RequiredNodes::new(cluster, spec);
         let candidates: Vec<NodeId> = match (spec.node_selector.iter().next(), required) {
+            _ if required_nodes.known().is_some() => {
+                required_nodes.known().into_iter().flat_map(NodeSet::iter).collect()
+            }
             (Some((key, value)), _) => {
                 with_value(cluster, &Requirement::is_in(key.clone(), [value.clone()])).collect()
             }
@@ -83,8 +92,8 @@ impl FastFilter for NodeAffinity {
             (None, None) => cluster.columns().live.iter().collect(),
         };
         let allowed = candidates.into_iter().filter(|id| {
-            let node = &cluster.node_at(*id).node;
-            self.enforces(node) && required_node_affinity(spec, node)
+            let node = cluster.node_at(*id);
+            self.enforces(&node.node) && required_nodes.contain(spec, node)
         });
         Compiled::Part(Box::new(Allowed(allowed.collect())))
     }
@@ -99,12 +108,32 @@ impl FastScore for NodeAffinity {
         if preferred.is_empty() && self.added.preferred.is_empty() {
             return Compiled::Idle;
         }
+        let scores = self.scores(cluster, pod);
+        Compiled::Part(Box::new(Fixed { scores, normalization: Normalization::Proportional }))
+    }
+}
+
+impl NodeAffinity {
+    /// What the preferences that each node meets are worth together, by place.
+    pub(super) fn scores(&self, cluster: &Cluster, pod: &Pod) -> Vec<f64> {
         let mut scores = vec![0.0; cluster.columns().len()];
-        for term in self.added.preferred.iter().chain(preferred).filter(|term| counts(term)) {
+        let terms = || {
+            let preferred = &pod.spec.node_affinity.preferred;
+            self.added.preferred.iter().chain(preferred).filter(|term| counts(term))
+        };
+        if are_many(terms().map(|term| &term.preference)) {
+            let (mut selection, mut nodes) = (NodeSelection::new(cluster), Bits::default());
+            for term in terms() {
+                selection.select(&term.preference, &mut nodes);
+                nodes.add_to(&mut scores, f64::from(term.weight));
+            }
+            return scores;
+        }
+        for term in terms() {
             for node in selected(cluster, &term.preference) {
                 scores[node.index()] += f64::from(term.weight);
             }
         }
-        Compiled::Part(Box::new(Fixed { scores, normalization: Normalization::Proportional }))
+        scores
     }
 }

@@ -2,7 +2,7 @@
 
 mod fast;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde::Deserialize;
 use supercargo_framework::{
@@ -20,7 +20,7 @@ use supercargo_model::{
     selector::{NODE_NAME_FIELD, NodeAffinity as Affinity, NodeSelector, Operator, PreferredTerm},
 };
 
-use crate::required_node_affinity;
+use crate::required_nodes::{RequiredNodes, are_many, required_node_affinity};
 
 /// The plugin's name.
 pub const NAME: &str = "NodeAffinity";
@@ -98,7 +98,7 @@ fn named_nodes(affinity: &Affinity) -> Option<BTreeSet<Name>> {
 }
 
 impl PreFilter for NodeAffinity {
-    fn pre_filter(&self, _: &Cluster, pod: &Pod) -> Result<PreFilterOutcome, Status> {
+    fn pre_filter(&self, cluster: &Cluster, pod: &Pod) -> Result<PreFilterOutcome, Status> {
         let affinity = &pod.spec.node_affinity;
         let asks_nothing = affinity.required.is_none() && pod.spec.node_selector.is_empty();
         if asks_nothing && self.added.required.is_none() {
@@ -108,15 +108,21 @@ impl PreFilter for NodeAffinity {
         if nodes.as_ref().is_some_and(BTreeSet::is_empty) {
             return Err(Status::unresolvable(CONFLICT));
         }
-        Ok(PreFilterOutcome::Go { nodes, prepared: Prepared::nothing() })
+        let prepared = Prepared::new(RequiredNodes::new(cluster, &pod.spec));
+        Ok(PreFilterOutcome::Go { nodes, prepared })
     }
 }
 
 impl Filter for NodeAffinity {
-    fn filter(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
+    fn filter(&self, prepared: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
+        let matches = || match prepared.get::<RequiredNodes>() {
+            Ok(required) => required.contain(&pod.spec, node),
+            // kube-scheduler's Filter works without its PreFilter, too.
+            Err(_) => required_node_affinity(&pod.spec, &node.node),
+        };
         if !self.enforces(&node.node) {
             Err(Status::unresolvable(NOT_ENFORCED))
-        } else if !required_node_affinity(&pod.spec, &node.node) {
+        } else if !matches() {
             Err(Status::unresolvable(NOT_MATCHED))
         } else {
             Ok(())
@@ -125,7 +131,7 @@ impl Filter for NodeAffinity {
 }
 
 impl PreScore for NodeAffinity {
-    fn pre_score(&self, _: &Cluster, pod: &Pod, _: &[&NodeInfo]) -> Result<PreScoreOutcome, Status> {
+    fn pre_score(&self, cluster: &Cluster, pod: &Pod, _: &[&NodeInfo]) -> Result<PreScoreOutcome, Status> {
         let preferred = &pod.spec.node_affinity.preferred;
         if let Some(defect) =
             preferred.iter().filter(|term| counts(term)).find_map(|term| term.preference.defect())
@@ -135,9 +141,16 @@ impl PreScore for NodeAffinity {
         if preferred.is_empty() && self.added.preferred.is_empty() {
             return Ok(PreScoreOutcome::Skip);
         }
+        if are_many(preferred.iter().map(|term| &term.preference)) {
+            return Ok(PreScoreOutcome::go(ScoresByPlace(self.scores(cluster, pod).into())));
+        }
         Ok(PreScoreOutcome::Go(Prepared::nothing()))
     }
 }
+
+/// The scores of all nodes by place, where preferences are too many to be asked node by node.
+#[derive(Clone)]
+struct ScoresByPlace(Arc<[f64]>);
 
 fn counts(term: &PreferredTerm) -> bool {
     term.weight != 0 && !term.preference.is_empty()
@@ -145,6 +158,9 @@ fn counts(term: &PreferredTerm) -> bool {
 
 impl ScoreNode for NodeAffinity {
     fn score_node(&self, input: ScoreInput<'_>, node: &NodeInfo) -> Result<i64, Status> {
+        if let Ok(ScoresByPlace(scores)) = input.prepared.get() {
+            return Ok(scores[node.id.index()] as i64);
+        }
         let preferred = &input.pod.spec.node_affinity.preferred;
         let matching = (self.added.preferred.iter().chain(preferred))
             .filter(|term| counts(term) && term.preference.matches(node.name(), &node.node.labels));

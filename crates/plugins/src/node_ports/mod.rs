@@ -8,7 +8,10 @@ use supercargo_framework::{
     fast::{CLOSED, Compiled, FastFilter, FilterPart, OPEN},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
-use supercargo_model::{Cluster, NodeId, NodeInfo, Pod, ports::HostPort};
+use supercargo_model::{
+    Cluster, NodeId, NodeInfo, Pod,
+    ports::{HostPort, UsedPorts},
+};
 
 /// The plugin's name.
 pub const NAME: &str = "NodePorts";
@@ -16,8 +19,8 @@ pub const NAME: &str = "NodePorts";
 /// The plugin.
 pub struct NodePorts;
 
-fn conflict(wanted: &[HostPort], taken: &[HostPort]) -> bool {
-    wanted.iter().any(|w| taken.iter().any(|t| w.conflicts(t)))
+fn conflict(wanted: &[HostPort], taken: &UsedPorts) -> bool {
+    !taken.is_empty() && wanted.iter().any(|port| taken.conflict(port))
 }
 
 impl PreFilter for NodePorts {
@@ -45,7 +48,7 @@ impl Requeue for NodePorts {
             EventInterest::new(Resource::Pod, [Action::Delete]).if_pod(|pod, deleted, _| {
                 deleted.is_some_and(|deleted| {
                     (deleted.node.is_some() || deleted.nominated_node.is_some())
-                        && conflict(&pod.spec.host_ports, &deleted.spec.host_ports)
+                        && conflict(&pod.spec.host_ports, &UsedPorts::of(&deleted.spec.host_ports))
                 })
             }),
             EventInterest::new(Resource::Node, [Action::Add]),
@@ -60,7 +63,7 @@ impl FilterPart for Wanted {
     fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
         for port in &self.0.spec.host_ports {
             for node in cluster.taken_ports().nodes(port) {
-                if open[node.index()] == OPEN && !self.passes(cluster, node) {
+                if open[node.index()] == OPEN && cluster.node_at(node).used_ports.conflict(port) {
                     open[node.index()] = CLOSED;
                 }
             }

@@ -106,11 +106,16 @@ impl FilterPart for Wanted {
 }
 
 impl FastFilter for NodeResourcesFit {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
-        let scalars = (pod.spec.requests.fit.scalars.iter())
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+        let mut scalars: Vec<(Name, f64)> = (pod.spec.requests.fit.scalars.iter())
             .filter(|(name, amount)| *amount != 0 && !self.ignores(name))
             .map(|(name, amount)| (name.clone(), *amount as f64))
             .collect();
+        // One that no node offers says enough.
+        let absent = |(name, _): &(Name, f64)| cluster.columns().scalar(name).is_none();
+        if let Some(absent) = scalars.iter().position(absent) {
+            scalars = vec![scalars.swap_remove(absent)];
+        }
         Compiled::Part(Box::new(Wanted { plugin: self, pod: pod.clone(), scalars }))
     }
 }

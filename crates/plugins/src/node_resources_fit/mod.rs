@@ -4,7 +4,11 @@ mod fast;
 mod older_names;
 mod strategy;
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use serde::Deserialize;
 use supercargo_framework::{
@@ -140,16 +144,22 @@ impl ScoringStrategy {
 }
 
 impl PreFilter for NodeResourcesFit {
-    fn pre_filter(&self, _: &Cluster, _: &Pod) -> Result<PreFilterOutcome, Status> {
+    fn pre_filter(&self, cluster: &Cluster, pod: &Pod) -> Result<PreFilterOutcome, Status> {
+        if pod.spec.requests.fit.scalars.len() > FEW_RESOURCES {
+            return Ok(PreFilterOutcome::go(Arc::new(ManyResources::new(self, cluster, pod))));
+        }
         Ok(PreFilterOutcome::Go { nodes: None, prepared: Prepared::nothing() })
     }
 }
 
 impl Filter for NodeResourcesFit {
-    fn filter(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
+    fn filter(&self, prepared: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
         let mut shortage = Shortage::default();
         if node.pods.len() as i64 + 1 > node.node.allocatable.pods {
             shortage.reasons.push("Too many pods".into());
+        }
+        if let Ok(many) = prepared.get::<Arc<ManyResources>>() {
+            return many.check(shortage, &pod.spec.requests.fit, node);
         }
         shortage.check_all(&pod.spec.requests.fit, node, |resource| self.ignores(resource));
         shortage.verdict()
@@ -166,15 +176,25 @@ struct Shortage {
 
 impl Shortage {
     fn check_all(&mut self, wanted: &Resources, node: &NodeInfo, ignores: impl Fn(&str) -> bool) {
+        self.check_basic(wanted, node);
+        self.check_scalars(
+            wanted.scalars.iter().filter(|(name, amount)| *amount != 0 && !ignores(name)),
+            node,
+        );
+    }
+
+    fn check_basic(&mut self, wanted: &Resources, node: &NodeInfo) {
         let (all, used) = (&node.node.allocatable, &node.requested);
         self.check(wanted.milli_cpu, used.milli_cpu, all.milli_cpu, || "Insufficient cpu".into());
         self.check(wanted.memory, used.memory, all.memory, || "Insufficient memory".into());
         let disk = (wanted.ephemeral_storage, used.ephemeral_storage, all.ephemeral_storage);
         self.check(disk.0, disk.1, disk.2, || "Insufficient ephemeral-storage".into());
-        for (name, amount) in &wanted.scalars {
-            if *amount != 0 && !ignores(name) {
-                self.check(*amount, used.get(name), all.get(name), || format!("Insufficient {name}").into());
-            }
+    }
+
+    fn check_scalars<'a>(&mut self, wanted: impl Iterator<Item = &'a (Name, i64)>, node: &NodeInfo) {
+        let (all, used) = (&node.node.allocatable, &node.requested);
+        for (name, amount) in wanted {
+            self.check(*amount, used.get(name), all.get(name), || insufficient(name));
         }
     }
 
@@ -193,6 +213,49 @@ impl Shortage {
         } else {
             Err(Status::new(Code::Unschedulable, self.reasons))
         }
+    }
+}
+
+fn insufficient(resource: &str) -> Cow<'static, str> {
+    format!("Insufficient {resource}").into()
+}
+
+/// Up to so many resources, the names of which a pod makes up, are looked for node by node.
+const FEW_RESOURCES: usize = 8;
+
+/// The wants of a pod that asks for many resources. Those that no node offers are missing everywhere: they are told from one
+/// list that all nodes share.
+struct ManyResources {
+    offered: Vec<(Name, i64)>,
+    missing: Vec<Cow<'static, str>>,
+    /// The reasons of nodes that lack the same.
+    told: Mutex<HashMap<Vec<Cow<'static, str>>, Arc<[Cow<'static, str>]>>>,
+}
+
+impl ManyResources {
+    fn new(plugin: &NodeResourcesFit, cluster: &Cluster, pod: &Pod) -> Self {
+        let wanted = pod.spec.requests.fit.scalars.iter();
+        let wanted = wanted.filter(|(name, amount)| *amount > 0 && !plugin.ignores(name)).cloned();
+        let (offered, missing): (Vec<_>, Vec<_>) =
+            wanted.partition(|(name, _)| cluster.columns().scalar(name).is_some());
+        let missing = missing.iter().map(|(name, _)| insufficient(name)).collect();
+        Self { offered, missing, told: Mutex::default() }
+    }
+
+    fn check(&self, mut shortage: Shortage, wanted: &Resources, node: &NodeInfo) -> Verdict {
+        shortage.check_basic(wanted, node);
+        let basic = shortage.reasons.len();
+        shortage.check_scalars(self.offered.iter(), node);
+        if self.missing.is_empty() {
+            return shortage.verdict();
+        }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let reasons = told.entry(shortage.reasons).or_insert_with_key(|lacked| {
+            let mut scalars: Vec<_> = lacked[basic..].iter().chain(&self.missing).cloned().collect();
+            scalars.sort_unstable();
+            lacked[..basic].iter().cloned().chain(scalars).collect()
+        });
+        Err(Status { code: Code::UnschedulableAndUnresolvable, reasons: reasons.clone() })
     }
 }
 

@@ -10,7 +10,7 @@ use supercargo_framework::{
 };
 use supercargo_model::{
     Cluster, NodeInfo, Pod,
-    taint::{Effect, Taint, tolerated},
+    taint::{Effect, Taint},
 };
 
 use crate::fast_parts::ByTaintClass;
@@ -27,7 +27,7 @@ fn tolerates_cordon(pod: &Pod) -> bool {
         value: "".into(),
         effect: Effect::NoSchedule,
     };
-    tolerated(&cordon, &pod.spec.tolerations)
+    pod.spec.tolerations.tolerate(&cordon)
 }
 
 impl Filter for NodeUnschedulable {

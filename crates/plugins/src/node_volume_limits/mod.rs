@@ -35,6 +35,8 @@ pub struct NodeVolumeLimits;
 struct Attachments {
     /// The pod's volumes on a node with a CSINode, where disks of the way of old belong to CSI drivers.
     wanted: Result<Arc<HashSet<Attachable>>, Status>,
+    /// How many they are, by driver.
+    by_driver: Arc<HashMap<Name, i64>>,
     /// Whether the pod may go to a node without one, which has no limits.
     elsewhere: Verdict,
     /// By node: what VolumeAttachments say.
@@ -44,8 +46,14 @@ struct Attachments {
 impl Attachments {
     fn of(cluster: &Cluster, pod: &Pod) -> Self {
         let wanted = |on_csi_node| attachable_volumes(cluster, pod, on_csi_node, MissingClaim::Refuses);
+        let on_csi_node = wanted(true);
+        let mut by_driver: HashMap<Name, i64> = HashMap::new();
+        for volume in on_csi_node.iter().flatten() {
+            *by_driver.entry(volume.driver.clone()).or_default() += 1;
+        }
         Self {
-            wanted: wanted(true).map(Arc::new),
+            wanted: on_csi_node.map(Arc::new),
+            by_driver: Arc::new(by_driver),
             elsewhere: wanted(false).map(drop),
             attached: Arc::new(attached_by_node(cluster)),
         }
@@ -64,15 +72,17 @@ impl Attachments {
         for pod in &node.pods {
             used.extend(attachable_volumes(cluster, pod, true, MissingClaim::IsIgnored)?);
         }
-        let new = count_by_driver(wanted.difference(&used));
+        // The pod may want thousands of volumes; the node's pods use few of them.
+        let shared = count_by_driver(used.iter().filter(|volume| wanted.contains(*volume)));
         // kube-scheduler counts a wanted volume twice that is attached already but that no pod uses yet.
         let unused = self.attached.get(node.name()).into_iter().flatten().filter(|v| !used.contains(*v));
         let present = count_by_driver(used.iter().chain(unused));
-        let exceeds = |(driver, new): (&&Name, &i64)| {
-            let present = present.get(*driver).copied().unwrap_or(0);
-            limits.get(*driver).is_some_and(|limit| present + new > *limit)
+        let of = |counts: &HashMap<&Name, i64>, driver: &Name| counts.get(driver).copied().unwrap_or(0);
+        let exceeds = |(driver, wanted): (&Name, &i64)| {
+            let new = wanted - of(&shared, driver);
+            new > 0 && limits.get(driver).is_some_and(|limit| of(&present, driver) + new > *limit)
         };
-        if new.iter().any(exceeds) {
+        if self.by_driver.iter().any(exceeds) {
             return Err(Status::unschedulable(LIMIT_EXCEEDED));
         }
         Ok(())

@@ -1,17 +1,21 @@
 //! The constraints that hold for a pod: its own, or the defaults of the profile.
 
+use std::{collections::HashMap, sync::Arc};
+
 use supercargo_model::{
-    Cluster, Key, Name, Node, Pod, PodSpec,
+    Cluster, Key, Name, NodeInfo, Pod, PodSpec,
+    bits::Bits,
     pod::{NodeInclusionPolicy, SpreadConstraint, WhenUnsatisfiable},
+    selection::{FEW_COMPARISONS, comparisons},
     selector::{Requirement, Selector},
     taint::find_untolerated,
     workload::WorkloadKind,
 };
 
-use crate::required_node_affinity;
+use crate::required_nodes::RequiredNodes;
 
 /// A constraint, ready to count by.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Constraint {
     pub(super) max_skew: i32,
     pub(super) topology_key: Name,
@@ -19,6 +23,9 @@ pub(super) struct Constraint {
     pub(super) min_domains: i32,
     affinity_policy: NodeInclusionPolicy,
     taints_policy: NodeInclusionPolicy,
+    /// Which bound pods a long selector selects, by the address of their spec: known for one cycle, while no spec can go and
+    /// leave its address to another.
+    known: HashMap<usize, bool>,
 }
 
 impl Constraint {
@@ -30,20 +37,45 @@ impl Constraint {
             min_domains: written.min_domains.unwrap_or(1),
             affinity_policy: (written.node_affinity_policy).unwrap_or(NodeInclusionPolicy::Honor),
             taints_policy: (written.node_taints_policy).unwrap_or(NodeInclusionPolicy::Ignore),
+            known: HashMap::new(),
         }
     }
 
+    /// Asks a long selector about all bound pods at once, rather than pod by pod.
+    pub(super) fn learn(&mut self, cluster: &Cluster) {
+        let Selector::All(requirements) = &self.selector else {
+            return;
+        };
+        if comparisons(requirements) > FEW_COMPARISONS {
+            let mut selected = Bits::default();
+            cluster.groups().selection().select(&self.selector, &mut selected);
+            let groups = (0..cluster.groups().places()).filter_map(|i| Some((i, cluster.groups().get(i)?)));
+            self.known = groups.map(|(i, group)| (address(&group.spec), selected.contains(i))).collect();
+        }
+    }
+
+    /// Whether it counts a pod with this spec.
+    pub(super) fn selects(&self, pod: &Arc<PodSpec>) -> bool {
+        let known = if self.known.is_empty() { None } else { self.known.get(&address(pod)) };
+        known.copied().unwrap_or_else(|| self.selector.matches(&pod.labels))
+    }
+
     /// Whether the pods on a node count.
-    pub(super) fn includes(&self, pod: &PodSpec, node: &Node) -> bool {
+    pub(super) fn includes(&self, required: &RequiredNodes, pod: &PodSpec, node: &NodeInfo) -> bool {
         let honor = NodeInclusionPolicy::Honor;
-        (self.affinity_policy != honor || required_node_affinity(pod, node))
-            && (self.taints_policy != honor || find_untolerated(&node.taints, &pod.tolerations).is_none())
+        (self.affinity_policy != honor || required.contain(pod, node))
+            && (self.taints_policy != honor
+                || find_untolerated(&node.node.taints, &pod.tolerations).is_none())
     }
 
     /// Whether taints decide which nodes count.
     pub(super) fn honors_taints(&self) -> bool {
         self.taints_policy == NodeInclusionPolicy::Honor
     }
+}
+
+fn address(spec: &Arc<PodSpec>) -> usize {
+    Arc::as_ptr(spec) as usize
 }
 
 /// A pod's own constraints of one action.

@@ -1,6 +1,6 @@
 //! Constraints that must hold: nodes that would make the skew too large are out.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use supercargo_framework::{
     Prepared, Status, Verdict,
@@ -9,6 +9,7 @@ use supercargo_framework::{
 use supercargo_model::{Cluster, Name, NodeInfo, Pod, pod::WhenUnsatisfiable};
 
 use super::{Constraint, PodTopologySpread, count_matching, has_all_keys};
+use crate::required_nodes::RequiredNodes;
 
 const TOO_SKEWED: &str = "node(s) didn't match pod topology spread constraints";
 const NO_LABEL: &str = "node(s) didn't match pod topology spread constraints (missing required label)";
@@ -16,14 +17,19 @@ const NO_LABEL: &str = "node(s) didn't match pod topology spread constraints (mi
 /// How many matching pods each domain has, for each constraint.
 #[derive(Clone)]
 struct Counts {
-    constraints: Vec<Constraint>,
+    constraints: Arc<[Constraint]>,
+    required: RequiredNodes,
+    /// For each constraint: whether the pod itself counts.
+    itself: Arc<[i64]>,
     by_domain: Vec<HashMap<Name, i64>>,
     /// The lowest of the counts; with fewer domains than asked for, 0.
     fewest: Vec<i64>,
 }
 
 impl Counts {
-    fn new(constraints: Vec<Constraint>, cluster: &Cluster, pod: &Pod) -> Self {
+    fn new(mut constraints: Vec<Constraint>, cluster: &Cluster, pod: &Pod) -> Self {
+        constraints.iter_mut().for_each(|constraint| constraint.learn(cluster));
+        let required = RequiredNodes::new(cluster, &pod.spec);
         let mut by_domain = vec![HashMap::new(); constraints.len()];
         for node in cluster.nodes() {
             let labels = &node.node.labels;
@@ -34,13 +40,15 @@ impl Counts {
                 let Some(domain) = labels.get(&constraint.topology_key) else {
                     continue;
                 };
-                if constraint.includes(&pod.spec, &node.node) {
+                if constraint.includes(&required, &pod.spec, node) {
                     *counts.entry(domain.clone()).or_insert(0) +=
-                        count_matching(node, &constraint.selector, &pod.namespace);
+                        count_matching(node, constraint, &pod.namespace);
                 }
             }
         }
-        let mut all = Self { fewest: vec![0; constraints.len()], constraints, by_domain };
+        let itself = constraints.iter().map(|c| i64::from(c.selector.matches(&pod.spec.labels))).collect();
+        let fewest = vec![0; constraints.len()];
+        let mut all = Self { constraints: constraints.into(), required, itself, by_domain, fewest };
         all.find_fewest();
         all
     }
@@ -63,7 +71,7 @@ impl Counts {
         }
         for (constraint, counts) in self.constraints.iter().zip(&mut self.by_domain) {
             let counted =
-                constraint.selector.matches(&other.spec.labels) && constraint.includes(&pod.spec, &node.node);
+                constraint.selects(&other.spec) && constraint.includes(&self.required, &pod.spec, node);
             if let (true, Some(domain)) = (counted, labels.get(&constraint.topology_key)) {
                 *counts.entry(domain.clone()).or_insert(0) += by;
             }
@@ -93,15 +101,14 @@ impl PreFilter for PodTopologySpread {
 }
 
 impl Filter for PodTopologySpread {
-    fn filter(&self, prepared: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
+    fn filter(&self, prepared: &Prepared, _: &Cluster, _: &Pod, node: &NodeInfo) -> Verdict {
         let counts: &Counts = prepared.get()?;
         for (i, constraint) in counts.constraints.iter().enumerate() {
             let Some(domain) = node.node.labels.get(&constraint.topology_key) else {
                 return Err(Status::unresolvable(NO_LABEL));
             };
-            let itself = i64::from(constraint.selector.matches(&pod.spec.labels));
             let here = counts.by_domain[i].get(domain).copied().unwrap_or(0);
-            if here + itself - counts.fewest[i] > i64::from(constraint.max_skew) {
+            if here + counts.itself[i] - counts.fewest[i] > i64::from(constraint.max_skew) {
                 return Err(Status::unschedulable(TOO_SKEWED));
             }
         }

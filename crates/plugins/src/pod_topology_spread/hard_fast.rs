@@ -4,15 +4,19 @@ use std::sync::Arc;
 
 use supercargo_framework::fast::{CLOSED, Compiled, FastFilter, FilterPart, OPEN, Redo};
 use supercargo_model::{
-    Cluster, NodeId, Pod, changes::PodChange, label_columns::ABSENT, pod::WhenUnsatisfiable,
+    Cluster, NodeId, NodeSet, Pod, changes::PodChange, label_columns::ABSENT, pod::WhenUnsatisfiable,
 };
 
-use super::{Constraint, PodTopologySpread, has_all_keys};
+use super::{Constraint, PodTopologySpread, any_key_is_absent, has_all_keys};
+use crate::required_nodes::RequiredNodes;
 
 /// Hard constraints, for pods of one shape.
 struct Hard {
     pod: Arc<Pod>,
     constraints: Vec<Constraint>,
+    required: RequiredNodes,
+    /// The nodes that have the labels of all constraints.
+    complete: NodeSet,
     /// For each constraint and domain: how many matching pods there are, and how many nodes that count.
     counts: Vec<Vec<i64>>,
     nodes: Vec<Vec<u32>>,
@@ -23,24 +27,28 @@ struct Hard {
 
 impl Hard {
     fn is_counted(&self, constraint: &Constraint, pod: &Pod) -> bool {
-        !pod.terminating
-            && pod.namespace == self.pod.namespace
-            && !constraint.selector.is_empty()
-            && constraint.selector.matches(&pod.spec.labels)
+        self.is_sibling(constraint, pod) && constraint.selector.matches(&pod.spec.labels)
+    }
+
+    /// Whether a pod counts if the constraint selects it.
+    fn is_sibling(&self, constraint: &Constraint, pod: &Pod) -> bool {
+        !pod.terminating && pod.namespace == self.pod.namespace && !constraint.selector.is_empty()
     }
 
     /// The domain that a node's pods count for.
     fn domain(&self, i: usize, cluster: &Cluster, node: NodeId) -> Option<usize> {
         let constraint = &self.constraints[i];
-        let node_itself = &cluster.node_at(node).node;
-        let counts = has_all_keys(&node_itself.labels, &self.constraints)
-            && constraint.includes(&self.pod.spec, node_itself);
+        let counts = self.complete.contains(node)
+            && constraint.includes(&self.required, &self.pod.spec, cluster.node_at(node));
         let column = cluster.label_columns().get(&constraint.topology_key)?;
         let domain = column.of(node);
         (counts && domain != ABSENT).then_some(domain as usize)
     }
 
     fn count_all(&mut self, cluster: &Cluster) {
+        let labels = |node: &NodeId| &cluster.node_at(*node).node.labels;
+        let complete = |node: &NodeId| has_all_keys(labels(node), &self.constraints);
+        self.complete = cluster.columns().live.iter().filter(complete).collect();
         for i in 0..self.constraints.len() {
             let column = cluster.label_columns().get(&self.constraints[i].topology_key);
             let range = column.map_or(0, |c| c.range());
@@ -53,7 +61,7 @@ impl Hard {
             }
             let selector = self.constraints[i].selector.clone();
             for group in cluster.groups().selected(&selector) {
-                if self.is_counted(&self.constraints[i], &group.sample) {
+                if self.is_sibling(&self.constraints[i], &group.sample) {
                     for (node, count) in group.nodes() {
                         if let Some(domain) = self.domain(i, cluster, node) {
                             self.counts[i][domain] += i64::from(count);
@@ -112,16 +120,38 @@ impl FilterPart for Hard {
     }
 }
 
+/// No node has the labels of all constraints.
+struct Nowhere;
+
+impl FilterPart for Nowhere {
+    fn close(&mut self, _: &Cluster, open: &mut [f64]) {
+        open.fill(CLOSED);
+    }
+
+    fn passes(&self, _: &Cluster, _: NodeId) -> bool {
+        false
+    }
+
+    fn reads_load(&self) -> bool {
+        false
+    }
+}
+
 impl FastFilter for PodTopologySpread {
     fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
         let constraints = self.constraints(cluster, pod, WhenUnsatisfiable::DoNotSchedule);
         if constraints.is_empty() {
             return Compiled::Idle;
         }
+        if any_key_is_absent(cluster, &constraints) {
+            return Compiled::Part(Box::new(Nowhere));
+        }
         let itself = constraints.iter().map(|c| i64::from(c.selector.matches(&pod.spec.labels))).collect();
         let count = constraints.len();
         Compiled::Part(Box::new(Hard {
             pod: pod.clone(),
+            required: RequiredNodes::new(cluster, &pod.spec),
+            complete: NodeSet::default(),
             constraints,
             counts: vec![Vec::new(); count],
             nodes: vec![Vec::new(); count],

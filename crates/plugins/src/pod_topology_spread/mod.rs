@@ -158,20 +158,25 @@ fn system_default_constraints() -> Vec<SpreadConstraint> {
     vec![soft(HOSTNAME_LABEL, 3), soft(ZONE_LABEL, 5)]
 }
 
+/// Whether a constraint is about a label that no node has: then no node has the labels of all constraints.
+fn any_key_is_absent(cluster: &Cluster, constraints: &[Constraint]) -> bool {
+    constraints.iter().any(|c| cluster.label_columns().get(&c.topology_key).is_none())
+}
+
 /// Whether a node has the labels of all constraints.
 fn has_all_keys(node: &Labels, constraints: &[Constraint]) -> bool {
     constraints.iter().all(|c| node.has(&c.topology_key))
 }
 
-/// How many pods of a namespace on a node a selector selects. An empty selector selects none here.
-fn count_matching(node: &NodeInfo, selector: &Selector, namespace: &str) -> i64 {
-    if selector.is_empty() {
+/// How many pods of a namespace on a node a constraint counts. An empty selector selects none here.
+fn count_matching(node: &NodeInfo, constraint: &Constraint, namespace: &str) -> i64 {
+    if constraint.selector.is_empty() {
         return 0;
     }
     let matching = node
         .pods
         .iter()
-        .filter(|pod| !pod.terminating && &*pod.namespace == namespace && selector.matches(&pod.spec.labels));
+        .filter(|pod| !pod.terminating && &*pod.namespace == namespace && constraint.selects(&pod.spec));
     matching.count() as i64
 }
 

@@ -9,6 +9,7 @@ use supercargo_framework::{
 use supercargo_model::{Cluster, Name, NodeInfo, Pod, node::HOSTNAME_LABEL, pod::WhenUnsatisfiable};
 
 use super::{Constraint, Formula, PodTopologySpread, count_matching, has_all_keys};
+use crate::required_nodes::RequiredNodes;
 
 /// What the nodes' domains hold.
 #[derive(Clone)]
@@ -33,12 +34,14 @@ fn domain(node: &NodeInfo, constraint: &Constraint) -> Name {
 
 impl Domains {
     fn new(
-        constraints: Vec<Constraint>,
+        mut constraints: Vec<Constraint>,
         cluster: &Cluster,
         pod: &Pod,
         nodes: &[&NodeInfo],
         all_keys: bool,
     ) -> Self {
+        constraints.iter_mut().for_each(|constraint| constraint.learn(cluster));
+        let required = RequiredNodes::new(cluster, &pod.spec);
         let lacks = |node: &NodeInfo| all_keys && !has_all_keys(&node.node.labels, &constraints);
         let left_out: Vec<bool> = nodes.iter().map(|node| lacks(node)).collect();
         let mut counts = vec![HashMap::new(); constraints.len()];
@@ -57,11 +60,11 @@ impl Domains {
         // Pods on nodes that are not feasible count as well, if their domain is one of those.
         for node in cluster.nodes().filter(|node| !lacks(node)) {
             for (constraint, counts) in constraints.iter().zip(&mut counts) {
-                if is_host(constraint) || !constraint.includes(&pod.spec, &node.node) {
+                if is_host(constraint) || !constraint.includes(&required, &pod.spec, node) {
                     continue;
                 }
                 if let Some(count) = counts.get_mut(&domain(node, constraint)) {
-                    *count += count_matching(node, &constraint.selector, &pod.namespace);
+                    *count += count_matching(node, constraint, &pod.namespace);
                 }
             }
         }
@@ -73,7 +76,7 @@ impl Domains {
         let constraint = &self.constraints[i];
         let value = node.node.labels.get(&constraint.topology_key)?;
         Some(if is_host(constraint) {
-            count_matching(node, &constraint.selector, namespace)
+            count_matching(node, constraint, namespace)
         } else {
             self.counts[i].get(value).copied().unwrap_or(0)
         })

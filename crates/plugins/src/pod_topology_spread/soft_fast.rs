@@ -15,7 +15,8 @@ use supercargo_model::{
 
 use crate::domain_sums::{DomainSums, Remembered};
 
-use super::{Constraint, Formula, PodTopologySpread, has_all_keys, soft::is_host};
+use super::{Constraint, Formula, PodTopologySpread, any_key_is_absent, has_all_keys, soft::is_host};
+use crate::required_nodes::RequiredNodes;
 
 /// A node that lacks a label and is left out.
 const LEFT_OUT: f64 = -1.0;
@@ -24,6 +25,7 @@ const LEFT_OUT: f64 = -1.0;
 struct Soft {
     pod: Arc<Pod>,
     constraints: Vec<Constraint>,
+    required: RequiredNodes,
     /// Nodes must have the labels of all constraints.
     all_keys: bool,
     /// All nodes have the labels of all constraints.
@@ -51,10 +53,12 @@ impl Soft {
     }
 
     fn is_counted(&self, constraint: &Constraint, pod: &Pod) -> bool {
-        !pod.terminating
-            && pod.namespace == self.pod.namespace
-            && !constraint.selector.is_empty()
-            && constraint.selector.matches(&pod.spec.labels)
+        self.is_sibling(constraint, pod) && constraint.selector.matches(&pod.spec.labels)
+    }
+
+    /// Whether a pod counts if the constraint selects it.
+    fn is_sibling(&self, constraint: &Constraint, pod: &Pod) -> bool {
+        !pod.terminating && pod.namespace == self.pod.namespace && !constraint.selector.is_empty()
     }
 
     /// Whether pods on a node count for its domain.
@@ -62,7 +66,7 @@ impl Soft {
         // A host counts its own pods, whatever the policies say.
         is_host(&self.constraints[i])
             || (self.counts_here(cluster, node)
-                && self.constraints[i].includes(&self.pod.spec, &cluster.node_at(node).node))
+                && self.constraints[i].includes(&self.required, &self.pod.spec, cluster.node_at(node)))
     }
 
     /// Adds pods on a node to the counts of all nodes of its domain.
@@ -111,7 +115,7 @@ impl Soft {
             let groups = cluster.groups();
             let mut by_node: Vec<(NodeId, f64)> = Vec::new();
             for group in groups.selected(&selector) {
-                if self.is_counted(&self.constraints[i], &group.sample) {
+                if self.is_sibling(&self.constraints[i], &group.sample) {
                     by_node.extend(group.nodes().map(|(node, count)| (node, f64::from(count))));
                 }
             }
@@ -134,7 +138,7 @@ impl Soft {
             let domain = column.of(*node);
             if domain != ABSENT
                 && self.counts_here(cluster, *node)
-                && self.constraints[i].includes(&self.pod.spec, &cluster.node_at(*node).node)
+                && self.constraints[i].includes(&self.required, &self.pod.spec, cluster.node_at(*node))
             {
                 by_domain[domain as usize] += count;
             }
@@ -321,9 +325,15 @@ impl FastScore for PodTopologySpread {
         if self.formula != Formula::LogWeighted || constraints.iter().any(|c| c.max_skew < 1) {
             return Compiled::Slow;
         }
+        let all_keys = !pod.spec.spread_constraints.is_empty() || !self.system_defaults;
+        if all_keys && any_key_is_absent(cluster, &constraints) {
+            // Every node is left out.
+            return Compiled::Idle;
+        }
         Compiled::Part(Box::new(Soft {
             pod: pod.clone(),
-            all_keys: !pod.spec.spread_constraints.is_empty() || !self.system_defaults,
+            required: RequiredNodes::new(cluster, &pod.spec),
+            all_keys,
             everywhere: false,
             constraints,
             counts: Vec::new(),

@@ -12,7 +12,7 @@ use supercargo_framework::{
 use supercargo_model::{
     Cluster, Node, NodeInfo, Pod,
     columns::TaintClass,
-    taint::{Effect, Taint, Toleration, find_untolerated, tolerated},
+    taint::{Effect, Taint, Toleration, Tolerations, find_untolerated},
 };
 
 use crate::fast_parts::{ByTaintClass, Constant, Fixed};
@@ -34,21 +34,21 @@ impl Filter for TaintToleration {
 
 /// The tolerations that can match a PreferNoSchedule taint.
 #[derive(Clone)]
-struct SoftTolerations(Vec<Toleration>);
+struct SoftTolerations(Arc<Tolerations>);
 
 impl PreScore for TaintToleration {
     fn pre_score(&self, _: &Cluster, pod: &Pod, _: &[&NodeInfo]) -> Result<PreScoreOutcome, Status> {
-        Ok(PreScoreOutcome::go(SoftTolerations(soft_tolerations(pod))))
+        Ok(PreScoreOutcome::go(SoftTolerations(Arc::new(soft_tolerations(pod)))))
     }
 }
 
-fn soft_tolerations(pod: &Pod) -> Vec<Toleration> {
+fn soft_tolerations(pod: &Pod) -> Tolerations {
     let soft = |t: &&Toleration| t.effect.is_none_or(|e| e == Effect::PreferNoSchedule);
-    pod.spec.tolerations.iter().filter(soft).cloned().collect()
+    pod.spec.tolerations.iter().filter(soft).cloned().collect::<Vec<_>>().into()
 }
 
-fn count_unwelcome(taints: &[Taint], tolerations: &[Toleration]) -> i64 {
-    let unwelcome = |t: &&Taint| t.effect == Effect::PreferNoSchedule && !tolerated(t, tolerations);
+fn count_unwelcome(taints: &[Taint], tolerations: &Tolerations) -> i64 {
+    let unwelcome = |t: &&Taint| t.effect == Effect::PreferNoSchedule && !tolerations.tolerate(t);
     taints.iter().filter(unwelcome).count() as i64
 }
 

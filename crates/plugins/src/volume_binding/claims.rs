@@ -1,6 +1,6 @@
 //! A pod's claims, as far as they are independent of the node: which are bound, which wait for the pod's node.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use supercargo_framework::{Code, Status};
 use supercargo_model::{
@@ -48,9 +48,13 @@ impl PodClaims {
     /// Sorts the claims of a pod. Those that are to be bound at once must be bound by now.
     pub(super) fn of(cluster: &Cluster, claims: &[&PersistentVolumeClaim]) -> Result<Self, Status> {
         let (mut bound, mut delayed, mut immediate) = (Vec::new(), Vec::new(), false);
+        // A pod may name a claim any number of times: its volume is looked at once.
+        let mut seen = HashSet::new();
         for claim in claims {
             if !claim.volume.is_empty() && claim.annotations.has(BIND_COMPLETED) {
-                bound.push(BoundVolume::of(cluster, claim));
+                if seen.insert(&claim.volume) {
+                    bound.push(BoundVolume::of(cluster, claim));
+                }
             } else if waits_for_pod(cluster, claim)? && claim.volume.is_empty() {
                 delayed.push(*claim);
             } else {

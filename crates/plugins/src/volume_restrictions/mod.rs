@@ -1,8 +1,9 @@
 //! Keeps pods apart that must not use a volume at once: some disks on one node, and claims for a single pod anywhere.
 
-use std::collections::BTreeSet;
-
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
 
 use supercargo_framework::{
     Prepared, Status, Verdict,
@@ -33,6 +34,7 @@ struct SinglePodClaims {
     names: BTreeSet<Name>,
     /// How often bound pods name them.
     uses: i64,
+    disks: Arc<Disks>,
 }
 
 impl SinglePodClaims {
@@ -50,7 +52,7 @@ impl PreFilter for VolumeRestrictions {
         if uses == 0 && disks(pod).next().is_none() {
             return Ok(PreFilterOutcome::Skip);
         }
-        Ok(PreFilterOutcome::go(SinglePodClaims { names, uses }))
+        Ok(PreFilterOutcome::go(SinglePodClaims { names, uses, disks: Arc::new(Disks::of(pod)) }))
     }
 
     fn add_pod(&self, prepared: &mut Prepared, _: &Pod, added: &Pod, _: &NodeInfo) -> Verdict {
@@ -68,10 +70,13 @@ impl PreFilter for VolumeRestrictions {
 
 impl Filter for VolumeRestrictions {
     fn filter(&self, prepared: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
-        if node.pods.iter().any(|other| share_a_disk(pod, other)) {
+        let prepared = prepared.get::<SinglePodClaims>();
+        let disks =
+            prepared.as_ref().map_or_else(|_| Arc::new(Disks::of(pod)), |claims| claims.disks.clone());
+        if node.pods.iter().any(|other| disks.conflict(other)) {
             return Err(Status::unschedulable(DISK_IN_USE));
         }
-        match prepared.get::<SinglePodClaims>()?.uses {
+        match prepared?.uses {
             ..=0 => Ok(()),
             _ => Err(Status::unschedulable(CLAIM_IN_USE)),
         }
@@ -111,27 +116,54 @@ fn disks(pod: &Pod) -> impl Iterator<Item = &Disk> {
     })
 }
 
-/// Whether two pods use a disk in a way that rules each other out.
-fn share_a_disk(pod: &Pod, other: &Pod) -> bool {
-    disks(pod).any(|disk| disks(other).any(|others| conflict(disk, others)))
+/// What makes two disks the same.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum DiskKey {
+    Gce(Name),
+    Aws(Name),
+    Iscsi(Name),
+    /// Any monitor in common will do: pool, image, monitor.
+    Rbd(Name, Name, Name),
 }
 
-/// Reading the same disk together is fine, except for Amazon's.
-fn conflict(one: &Disk, other: &Disk) -> bool {
-    match (one, other) {
-        (Disk::GcePersistentDisk(one), Disk::GcePersistentDisk(other)) => {
-            one.pd_name == other.pd_name && !(one.read_only && other.read_only)
+/// The keys of a disk, and whether it is used in a way that others may share.
+fn keys(disk: &Disk) -> (Vec<DiskKey>, bool) {
+    match disk {
+        Disk::GcePersistentDisk(disk) => (vec![DiskKey::Gce(disk.pd_name.clone())], disk.read_only),
+        // Reading the same disk together is fine, except for Amazon's.
+        Disk::AwsElasticBlockStore(disk) => (vec![DiskKey::Aws(disk.volume_id.clone())], false),
+        Disk::Iscsi(disk) => (vec![DiskKey::Iscsi(disk.iqn.clone())], disk.read_only),
+        Disk::Rbd(disk) => {
+            let key = |monitor: &Name| DiskKey::Rbd(disk.pool.clone(), disk.image.clone(), monitor.clone());
+            (disk.monitors.iter().map(key).collect(), disk.read_only)
         }
-        (Disk::AwsElasticBlockStore(one), Disk::AwsElasticBlockStore(other)) => {
-            one.volume_id == other.volume_id
+        _ => (Vec::new(), true),
+    }
+}
+
+/// The disks of a pod, to be found by those of another: whether all uses of a disk are ones that others may share.
+#[derive(Clone, Default)]
+struct Disks(HashMap<DiskKey, bool>);
+
+impl Disks {
+    fn of(pod: &Pod) -> Self {
+        let mut all: HashMap<DiskKey, bool> = HashMap::new();
+        for disk in disks(pod) {
+            let (keys, shareable) = keys(disk);
+            for key in keys {
+                all.entry(key).and_modify(|all| *all &= shareable).or_insert(shareable);
+            }
         }
-        (Disk::Iscsi(one), Disk::Iscsi(other)) => one.iqn == other.iqn && !(one.read_only && other.read_only),
-        (Disk::Rbd(one), Disk::Rbd(other)) => {
-            one.monitors.iter().any(|monitor| other.monitors.contains(monitor))
-                && (&one.pool, &one.image) == (&other.pool, &other.image)
-                && !(one.read_only && other.read_only)
-        }
-        _ => false,
+        Self(all)
+    }
+
+    /// Whether another pod uses one of the disks in a way that rules the two out.
+    fn conflict(&self, other: &Pod) -> bool {
+        !self.0.is_empty()
+            && disks(other).any(|disk| {
+                let (keys, shareable) = keys(disk);
+                keys.iter().any(|key| self.0.get(key).is_some_and(|ours| !(*ours && shareable)))
+            })
     }
 }
 
@@ -155,8 +187,11 @@ impl Requeue for VolumeRestrictions {
 
 /// Any shared claim counts: whether it is for a single pod is seen when the pod is tried again.
 fn stood_in_the_way(pod: &Pod, deleted: &Pod) -> bool {
-    let share_a_claim = || claim_names(pod).any(|name| claim_names(deleted).any(|other| name == other));
-    pod.namespace == deleted.namespace && (share_a_disk(pod, deleted) || share_a_claim())
+    let share_a_claim = || {
+        let names: HashSet<&Name> = claim_names(pod).collect();
+        claim_names(deleted).any(|name| names.contains(name))
+    };
+    pod.namespace == deleted.namespace && (Disks::of(pod).conflict(deleted) || share_a_claim())
 }
 
 impl FastFilter for VolumeRestrictions {

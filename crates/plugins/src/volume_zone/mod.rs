@@ -36,7 +36,7 @@ const ZONE_DELIMITER: &str = "__";
 pub struct VolumeZone;
 
 /// A label that a node must have, with one of these values.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     key: &'static str,
     values: BTreeSet<Name>,
@@ -110,6 +110,9 @@ fn places_of_pod(cluster: &Cluster, pod: &Pod) -> Result<Vec<Place>, Status> {
         let missing = || Status::unresolvable(format!("persistentvolume {:?} not found", claim.volume));
         places.extend(places_of_volume(volume.ok_or_else(missing)?));
     }
+    // A pod may name a claim any number of times.
+    places.sort_unstable();
+    places.dedup();
     Ok(places)
 }
 

@@ -1,0 +1,145 @@
+//! A set of small numbers, as bits.
+
+use crate::work;
+
+const BITS: usize = u64::BITS as usize;
+
+/// A set of small numbers: places in a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bits {
+    words: Vec<u64>,
+}
+
+impl Bits {
+    /// Whether a number is in.
+    #[inline]
+    pub fn contains(&self, number: usize) -> bool {
+        self.words.get(number / BITS).is_some_and(|word| word >> (number % BITS) & 1 == 1)
+    }
+
+    /// Puts a number in.
+    #[inline]
+    pub fn insert(&mut self, number: usize) {
+        let word = number / BITS;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << (number % BITS);
+    }
+
+    /// Takes a number out.
+    pub fn remove(&mut self, number: usize) {
+        if let Some(word) = self.words.get_mut(number / BITS) {
+            *word &= !(1 << (number % BITS));
+        }
+    }
+
+    /// Takes all out, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.words.clear();
+    }
+
+    /// How many are in.
+    pub fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// How many words it takes to look at all of them.
+    pub(crate) fn words(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether none is in.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
+    /// Puts in all of another set.
+    pub fn add_all(&mut self, other: &Self) {
+        work::done(other.words.len());
+        if self.words.len() < other.words.len() {
+            self.words.resize(other.words.len(), 0);
+        }
+        self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word |= other);
+    }
+
+    /// Takes out whatever is not in another set.
+    pub fn keep_only(&mut self, other: &Self) {
+        work::done(other.words.len());
+        self.words.truncate(other.words.len());
+        self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= other);
+    }
+
+    /// Takes out all of another set.
+    pub fn take_out(&mut self, other: &Self) {
+        work::done(other.words.len());
+        self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= !other);
+    }
+
+    /// The numbers, from low to high.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        self.words.iter().enumerate().flat_map(|(i, word)| {
+            let mut left = *word;
+            std::iter::from_fn(move || {
+                (left != 0).then(|| {
+                    let bit = left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    i * BITS + bit
+                })
+            })
+        })
+    }
+
+    /// Adds the same to the entries of a table at all numbers of the set. Full words are runs that vector units can add to.
+    pub fn add_to(&self, table: &mut [f64], by: f64) {
+        for (entries, word) in table.chunks_mut(BITS).zip(&self.words) {
+            work::done(if *word == u64::MAX { BITS / 8 } else { word.count_ones() as usize });
+            if *word == u64::MAX {
+                entries.iter_mut().for_each(|entry| *entry += by);
+                continue;
+            }
+            let mut left = *word;
+            while left != 0 {
+                entries[left.trailing_zeros() as usize] += by;
+                left &= left - 1;
+            }
+        }
+    }
+}
+
+impl FromIterator<usize> for Bits {
+    fn from_iter<I: IntoIterator<Item = usize>>(numbers: I) -> Self {
+        let mut set = Self::default();
+        for number in numbers {
+            set.insert(number);
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_different_lengths_are_combined() {
+        let set = |numbers: &[usize]| numbers.iter().copied().collect::<Bits>();
+        let after = |change: fn(&mut Bits, &Bits), one: &[usize], other: &[usize]| {
+            let mut changed = set(one);
+            change(&mut changed, &set(other));
+            changed.iter().collect::<Vec<_>>()
+        };
+        assert_eq!(after(Bits::add_all, &[1], &[64, 200]), [1, 64, 200]);
+        assert_eq!(after(Bits::keep_only, &[1, 64, 200], &[1, 64]), [1, 64]);
+        assert_eq!(after(Bits::take_out, &[1, 64], &[64, 200]), [1]);
+    }
+
+    #[test]
+    fn entries_are_added_to_by_full_and_by_other_words() {
+        let mut table = vec![1.0; 70];
+        (0..66).filter(|n| *n != 65).collect::<Bits>().add_to(&mut table, 2.0);
+        let expected: Vec<f64> = (0..70).map(|n| if n < 65 { 3.0 } else { 1.0 }).collect();
+        assert_eq!(table, expected);
+    }
+}
