@@ -24,7 +24,7 @@ use crate::{
 
 /// How long a scheduler has from its start until something is done to the cluster: at least so long, and up to a second
 /// more. Schedulers count in whole seconds here and there, and when those begin is chance.
-const STARTS_WITHIN: Duration = Duration::from_millis(1700);
+const STARTS_WITHIN: Duration = Duration::from_millis(1200);
 const SECOND_IN_MILLIS: u64 = 1000;
 /// How much later that is for the next seed.
 const LATER_BY_SEED_MILLIS: u64 = 137;

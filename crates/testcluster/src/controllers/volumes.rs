@@ -10,7 +10,7 @@ use super::follow::Follower;
 use crate::Failure;
 use crate::api::{Api, Caller, Place};
 use crate::object::{self, as_map, at, items, map_at, name, namespace, text, uid};
-use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Resource, STORAGE_CLASSES};
+use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
 use crate::store::Object;
 
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
@@ -27,12 +27,13 @@ pub(super) async fn run(api: Arc<Api>, delay: Duration) {
             () = volumes.changed() => {}
         }
         api.time.sleep(delay).await;
-        for volume in found(&api, &PERSISTENT_VOLUMES, |phase| phase == "Pending") {
-            if let Err(failure) = offer(&api, &volume.value) {
-                tracing::debug!(%failure, volume = name(&volume.value), "a volume could not be offered");
-            }
-        }
-        for claim in found(&api, &PERSISTENT_VOLUME_CLAIMS, |phase| phase != "Bound") {
+        let pending: Vec<Arc<Object>> = {
+            let store = api.store();
+            let claims = store.objects(&PERSISTENT_VOLUME_CLAIMS, "", None).map(|(_, claim)| claim.clone());
+            claims.filter(|claim| text(&claim.value, &["status", "phase"]) != "Bound").collect()
+        };
+        offer_volumes(&api);
+        for claim in pending {
             if let Err(failure) = reconcile(&api, &claim.value) {
                 tracing::debug!(%failure, claim = name(&claim.value), "a claim could not be bound");
             }
@@ -40,22 +41,23 @@ pub(super) async fn run(api: Arc<Api>, delay: Duration) {
     }
 }
 
-/// The objects whose phase is one of these.
-fn found(api: &Api, resource: &'static Resource, phase: impl Fn(&str) -> bool) -> Vec<Arc<Object>> {
-    let store = api.store();
-    let objects = store.objects(resource, "", None).map(|(_, object)| object.clone());
-    objects.filter(|object| phase(text(&object.value, &["status", "phase"]))).collect()
-}
-
-/// A volume that is nobody's may be anybody's from now on.
-fn offer(api: &Api, volume: &Value) -> Result<(), Failure> {
-    if at(volume, &["spec", "claimRef"]).is_some() {
-        return Ok(());
+/// Volumes that are new and for nobody become available.
+fn offer_volumes(api: &Api) {
+    let new: Vec<Arc<Object>> = {
+        let store = api.store();
+        let volumes = store.objects(&PERSISTENT_VOLUMES, "", None).map(|(_, volume)| volume.clone());
+        let is_new = |volume: &Arc<Object>| text(&volume.value, &["status", "phase"]) == "Pending";
+        volumes.filter(is_new).filter(|volume| at(&volume.value, &["spec", "claimRef"]).is_none()).collect()
+    };
+    for volume in new {
+        let mut volume = volume.value.clone();
+        map_at(&mut volume, "status").insert("phase".to_owned(), "Available".into());
+        let volume_name = name(&volume).to_owned();
+        let place = Place::new(&PERSISTENT_VOLUMES, "", &volume_name);
+        if let Err(failure) = api.update(place, "status", volume, &Caller::controller(CONTROLLER)) {
+            tracing::debug!(%failure, volume = volume_name, "a volume could not be offered");
+        }
     }
-    let mut offered = volume.clone();
-    map_at(&mut offered, "status").insert("phase".to_owned(), "Available".into());
-    let place = Place::new(&PERSISTENT_VOLUMES, "", name(volume));
-    api.update(place, "status", offered, &Caller::controller(CONTROLLER)).map(drop)
 }
 
 fn reconcile(api: &Api, claim: &Value) -> Result<(), Failure> {
