@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use supercargo_extender::NoWatcher;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
-    feed::InformerHealth,
     real::{Access, RealWorld},
     scheduler::meter::NoMeter,
     world::SharedWorld,
@@ -22,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     failure::{Ending, Failure},
     output::Console,
-    run::{assemble, runtime, stop_on_signal},
+    run::{Outside, assemble, runtime, stop_on_signal},
 };
 
 /// How long a pod lives before it is deleted again.
@@ -69,8 +68,7 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         let world = RealWorld::open(&access).await.map_err(|error| Problem::error(error.to_string()))?;
         let world: SharedWorld = Arc::new(world);
         let watchers = (Arc::new(NoMeter) as _, Arc::new(NoWatcher) as _);
-        let scheduler =
-            assemble(&world, &configuration, registry, None, watchers, &InformerHealth::default())?;
+        let scheduler = assemble(&world, &configuration, registry, None, watchers, &Outside::default())?;
         let work = tokio::spawn(scheduler.run(stop.clone().cancelled_owned()));
         let made = stream(options, &cluster, &stop, console).await;
         stop.cancel();

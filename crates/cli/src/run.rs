@@ -16,7 +16,7 @@ use std::{
 
 use supercargo_config::Configuration;
 use supercargo_engine::{Backoff, QueueSettings};
-use supercargo_extender::{Wanted, Watcher};
+use supercargo_extender::{Strictness, Wanted, Watcher};
 use supercargo_framework::registry::{Args, Point, Registry};
 use supercargo_live::{
     feed::{self, InformerHealth},
@@ -97,8 +97,8 @@ async fn schedule(
     let world: SharedWorld = Arc::new(Counted::new(real, &measured));
     let lease = campaign(&world, configuration);
     let watchers = (measured.clone() as _, measured.clone() as _);
-    let informers = InformerHealth::default();
-    let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers, &informers)?;
+    let outside = Outside { strictness: options.strictness(), informers: InformerHealth::default() };
+    let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers, &outside)?;
     let _watched = guests::follow(guests, measured.metrics(), scheduler.plugin_changes())?;
     let serving = Serving::start(
         options,
@@ -108,7 +108,7 @@ async fn schedule(
         &lease,
         &scheduler,
         measured,
-        &informers,
+        &outside.informers,
         &stop,
     );
     let server = serving.await.map_err(|error| Problem::error(error.to_string()))?;
@@ -133,6 +133,15 @@ async fn schedule(
 /// Who counts what the scheduler does, and what extenders do.
 pub(crate) type Watchers = (Arc<dyn Meter>, Arc<dyn Watcher>);
 
+/// How others are dealt with.
+#[derive(Default)]
+pub(crate) struct Outside {
+    /// How closely extenders' answers are looked at.
+    pub(crate) strictness: Strictness,
+    /// Hears which kinds are out of sight.
+    pub(crate) informers: InformerHealth,
+}
+
 /// A scheduler that is ready to run.
 pub(crate) fn assemble(
     world: &SharedWorld,
@@ -140,11 +149,12 @@ pub(crate) fn assemble(
     registry: &Registry,
     lease: Option<Lease>,
     (meter, watcher): Watchers,
-    informers: &InformerHealth,
+    outside: &Outside,
 ) -> Result<Scheduler, Problems> {
     let overrides = Overrides { seed: world.random(), ..Overrides::default() };
     let mut engine = setup::engine(Cluster::default(), configuration, registry, overrides)?;
     let extenders = consult::extenders(configuration, Arc::new(WorldClock(world.clone())), watcher)?;
+    let extenders = extenders.with(outside.strictness);
     engine.set_extenders(consult::roles(&extenders));
     let backoff = Backoff {
         initial: Duration::from_secs(configuration.pod_initial_backoff_seconds),
@@ -169,9 +179,9 @@ pub(crate) fn assemble(
                 let leads = async move {
                     lease.acquired().await;
                 };
-                feed::open_after(world, resources, informers, Box::pin(leads))
+                feed::open_after(world, resources, &outside.informers, Box::pin(leads))
             }
-            _ => feed::open(world, resources, informers),
+            _ => feed::open(world, resources, &outside.informers),
         },
         lease,
         volume_timeouts: volume_timeouts(configuration)?,
