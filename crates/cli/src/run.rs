@@ -4,6 +4,7 @@ mod flags;
 mod guests;
 mod logging;
 mod measure;
+mod pod_lines;
 mod review;
 mod serving;
 
@@ -55,8 +56,9 @@ pub(crate) fn run(
     if let Some(path) = &options.write_config_to {
         return write_configuration(path, &configuration, registry, console);
     }
-    logging::start(options)?;
+    let pod_lines = logging::start(options)?;
     let runtime = runtime()?;
+    runtime.spawn(pod_lines.tell_left_out());
     let ending = runtime.block_on(schedule(options, &configuration, registry, guests));
     // Whatever still runs (a request that nobody waits for) must not hold the process.
     runtime.shutdown_timeout(Duration::from_secs(1));

@@ -95,7 +95,7 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) strict_extenders: bool,
 
-    /// How much is logged: 5 shows each decision and its time, 10 each plugin's score for each node
+    /// How much is logged: 4 writes every line about a pod where there are many, 5 shows each decision and its time, 10 each plugin's score for each node
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 2)]
     pub(crate) verbosity: u8,
 
