@@ -11,7 +11,7 @@ use supercargo_engine::{
     Decision,
     consult::{Answer, ExtenderRole, Question},
 };
-use supercargo_extender::{Clock, Extenders, How, Originals, Verb, Watcher, prepared};
+use supercargo_extender::{Anomaly, Clock, Extenders, How, Originals, Verb, Watcher, prepared};
 use supercargo_manifest::Problem;
 use supercargo_model::{
     Key, Pod,
@@ -115,6 +115,14 @@ impl Watcher for Failures {
             How::TimedOut => self.count(extender, verb, "did not answer in time"),
             How::Lied => self.count(extender, verb, "gave an answer that cannot be true"),
         }
+    }
+
+    fn tolerated(&self, extender: &str, anomaly: Anomaly, _: u64) {
+        let what = match anomaly {
+            Anomaly::UnknownHost => "scored nodes that it was not asked about",
+            Anomaly::OutOfRange => "gave scores outside 0 to 10",
+        };
+        self.count(extender, Verb::Prioritize, what);
     }
 
     fn skipped(&self, extender: &str, verb: Verb) {

@@ -10,13 +10,12 @@ use serde_json::{Value, json};
 use supercargo_extender::NoWatcher;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
-    feed::InformerHealth,
     real::{Access, RealWorld},
     scheduler::meter::NoMeter,
     world::SharedWorld,
 };
 use supercargo_manifest::Problem;
-use supercargo_scheduler::assemble;
+use supercargo_scheduler::{Outside, assemble};
 use supercargo_testcluster::{Kubelets, NOTICE, Options as ClusterOptions, TestCluster};
 use tokio_util::sync::CancellationToken;
 
@@ -70,8 +69,7 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         let world = RealWorld::open(&access).await.map_err(|error| Problem::error(error.to_string()))?;
         let world: SharedWorld = Arc::new(world);
         let watchers = (Arc::new(NoMeter) as _, Arc::new(NoWatcher) as _);
-        let scheduler =
-            assemble(&world, &configuration, registry, None, watchers, &InformerHealth::default())?;
+        let scheduler = assemble(&world, &configuration, registry, None, watchers, &Outside::default())?;
         let work = tokio::spawn(scheduler.run(stop.clone().cancelled_owned()));
         let made = stream(options, &cluster, &stop, console).await;
         stop.cancel();

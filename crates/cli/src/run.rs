@@ -4,6 +4,7 @@ mod flags;
 mod guests;
 mod logging;
 mod measure;
+mod pod_lines;
 mod review;
 mod serving;
 
@@ -18,7 +19,7 @@ use supercargo_live::{
     world::SharedWorld,
 };
 use supercargo_manifest::{Problem, Problems};
-use supercargo_scheduler::{assemble, campaign};
+use supercargo_scheduler::{Outside, assemble, campaign};
 use supercargo_wasm::Host;
 use tokio_util::sync::CancellationToken;
 
@@ -44,8 +45,9 @@ pub(crate) fn run(
     if let Some(path) = &options.write_config_to {
         return write_configuration(path, &configuration, registry, console);
     }
-    logging::start(options)?;
+    let pod_lines = logging::start(options)?;
     let runtime = runtime()?;
+    runtime.spawn(pod_lines.tell_left_out());
     let ending = runtime.block_on(schedule(options, &configuration, registry, guests));
     // Whatever still runs (a request that nobody waits for) must not hold the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -86,8 +88,8 @@ async fn schedule(
     let world: SharedWorld = Arc::new(Counted::new(real, &measured));
     let lease = campaign(&world, configuration);
     let watchers = (measured.clone() as _, measured.clone() as _);
-    let informers = InformerHealth::default();
-    let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers, &informers)?;
+    let outside = Outside { strictness: options.strictness(), informers: InformerHealth::default() };
+    let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers, &outside)?;
     let _watched = guests::follow(guests, measured.metrics(), scheduler.plugin_changes())?;
     let serving = Serving::start(
         options,
@@ -97,7 +99,7 @@ async fn schedule(
         &lease,
         &scheduler,
         measured,
-        &informers,
+        &outside.informers,
         &stop,
     );
     let server = serving.await.map_err(|error| Problem::error(error.to_string()))?;

@@ -12,6 +12,7 @@ use serde::{
 };
 use supercargo_engine::consult::{MAX_EXTENDER_SCORE, Proposal, Sieved};
 use supercargo_framework::preemption::Candidate;
+use supercargo_manifest::clip;
 use supercargo_model::Name;
 
 /// What is wrong with an answer.
@@ -21,6 +22,39 @@ pub(crate) enum Wrong {
     Refused(String),
     /// It cannot be true.
     Untrue(String),
+}
+
+/// Whether answers are passed over that kube-scheduler passes over, and that are likely to be mistakes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strictness {
+    /// As kube-scheduler.
+    #[default]
+    Lenient,
+    /// They fail the pod.
+    Strict,
+}
+
+/// Something about scores that is passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Anomaly {
+    /// A node that was not asked about has one; it counts for nothing.
+    UnknownHost,
+    /// It is below 0 or above 10; it counts as it is.
+    OutOfRange,
+}
+
+/// What a prioritizer says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Prioritized {
+    pub(crate) points: HashMap<Name, i64>,
+    /// How often each was passed over, with the first of them.
+    pub(crate) anomalies: BTreeMap<Anomaly, (u64, String)>,
+}
+
+impl Prioritized {
+    fn note(&mut self, anomaly: Anomaly, what: String) {
+        self.anomalies.entry(anomaly).or_insert((0, what)).0 += 1;
+    }
 }
 
 fn untrue(what: impl Into<String>) -> Wrong {
@@ -90,7 +124,7 @@ from_go! { BindingResult { error: String = "Error", } }
 type Reasons = BTreeMap<Name, Option<String>>;
 
 fn in_words(reasons: Reasons) -> BTreeMap<Name, String> {
-    reasons.into_iter().map(|(node, why)| (node, why.unwrap_or_default())).collect()
+    reasons.into_iter().map(|(node, why)| (node, clip(&why.unwrap_or_default()).into_owned())).collect()
 }
 
 /// The first JSON value of an answer. What follows it is not looked at, as in Go.
@@ -99,8 +133,14 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Wrong> {
     T::deserialize(&mut reader).map_err(|error| untrue(format!("the answer cannot be read: {error}")))
 }
 
-/// `ExtenderFilterResult`, for nodes that were asked about.
-pub(crate) fn filter(body: &[u8], nodes: &[Name], names_only: bool) -> Result<Sieved, Wrong> {
+/// `ExtenderFilterResult`, for nodes that were asked about. Reasons for others are passed over, as in kube-scheduler, but
+/// for those who are strict.
+pub(crate) fn filter(
+    body: &[u8],
+    nodes: &[Name],
+    names_only: bool,
+    strictness: Strictness,
+) -> Result<Sieved, Wrong> {
     let result: FilterResult = read(body)?;
     if !result.error.is_empty() {
         return Err(Wrong::Refused(result.error));
@@ -111,29 +151,42 @@ pub(crate) fn filter(body: &[u8], nodes: &[Name], names_only: bool) -> Result<Si
         (None, None) => HashSet::new(),
     };
     let asked: HashSet<&Name> = nodes.iter().collect();
-    let named = passed.iter().chain(result.failed.keys()).chain(result.unresolvable.keys());
-    if let Some(unknown) = named.filter(|name| !asked.contains(name)).min() {
+    let refused = result.failed.keys().chain(result.unresolvable.keys());
+    let refused = refused.filter(|_| strictness == Strictness::Strict);
+    if let Some(unknown) = passed.iter().chain(refused).filter(|name| !asked.contains(name)).min() {
         return Err(untrue(format!("it names the node {unknown:?}, which it was not asked about")));
     }
     Ok(Sieved { passed, failed: in_words(result.failed), unresolvable: in_words(result.unresolvable) })
 }
 
-/// `HostPriorityList`, for nodes that were asked about. One that is named twice gets both points, as in kube-scheduler.
-pub(crate) fn prioritize(body: &[u8], nodes: &[Name]) -> Result<HashMap<Name, i64>, Wrong> {
+/// `HostPriorityList`, for nodes that were asked about. One that is named twice gets both points, and points beyond 10 count
+/// in full, as in kube-scheduler.
+pub(crate) fn prioritize(body: &[u8], nodes: &[Name], strictness: Strictness) -> Result<Prioritized, Wrong> {
     let list: Option<Vec<HostPriority>> = read(body)?;
     let asked: HashSet<&str> = nodes.iter().map(|name| &**name).collect();
-    let mut points = HashMap::new();
+    let mut prioritized = Prioritized::default();
     for HostPriority { host, score } in list.unwrap_or_default() {
-        if !asked.contains(&*host) {
-            return Err(untrue(format!("it scores the node {host:?}, which it was not asked about")));
+        let is_asked = asked.contains(&*host);
+        let anomaly = if !is_asked {
+            let what = format!("it scores the node {:?}, which it was not asked about", clip(&host));
+            Some((Anomaly::UnknownHost, what))
+        } else if !(0..=MAX_EXTENDER_SCORE).contains(&score) {
+            let what = format!("it gives {score} to the node {host:?}, outside 0..={MAX_EXTENDER_SCORE}");
+            Some((Anomaly::OutOfRange, what))
+        } else {
+            None
+        };
+        match anomaly {
+            Some((_, what)) if strictness == Strictness::Strict => return Err(untrue(what)),
+            Some((anomaly, what)) => prioritized.note(anomaly, what),
+            None => {}
         }
-        if !(0..=MAX_EXTENDER_SCORE).contains(&score) {
-            let message = format!("it gives {score} to the node {host:?}, outside 0..={MAX_EXTENDER_SCORE}");
-            return Err(untrue(message));
+        if is_asked {
+            let points: &mut i64 = prioritized.points.entry(Name::from(&*host)).or_default();
+            *points = points.saturating_add(score);
         }
-        *points.entry(Name::from(&*host)).or_default() += score;
     }
-    Ok(points)
+    Ok(prioritized)
 }
 
 /// `ExtenderPreemptionResult`, in the order of the candidates.
@@ -167,8 +220,8 @@ mod tests {
     }
 
     /// `passed | failed | unresolvable`, or what is wrong.
-    fn sieved(body: &str, names_only: bool) -> String {
-        match filter(body.as_bytes(), &names("a b c"), names_only) {
+    fn sieved(body: &str, names_only: bool, strictness: Strictness) -> String {
+        match filter(body.as_bytes(), &names("a b c"), names_only, strictness) {
             Ok(sieved) => {
                 let mut passed: Vec<_> = sieved.passed.iter().map(|name| &**name).collect();
                 passed.sort_unstable();
@@ -218,11 +271,6 @@ mod tests {
             ),
             (
                 true,
-                r#"{"NodeNames":["a"],"FailedNodes":{"x":"y"}}"#.into(),
-                r#"untrue: it names the node "x", which it was not asked about"#,
-            ),
-            (
-                true,
                 "<html>".into(),
                 "untrue: the answer cannot be read: expected value at line 1 column 1",
             ),
@@ -233,34 +281,69 @@ mod tests {
             ),
         ];
         for (names_only, body, expected) in cases {
-            assert_eq!(sieved(&body, names_only), expected, "{body}");
+            for strictness in [Strictness::Lenient, Strictness::Strict] {
+                assert_eq!(sieved(&body, names_only, strictness), expected, "{body}");
+            }
         }
+        let unknown = r#"{"NodeNames":["a"],"FailedNodes":{"x":"y"}}"#;
+        assert_eq!(sieved(unknown, true, Strictness::Lenient), "a | x=y | ");
+        let told = r#"untrue: it names the node "x", which it was not asked about"#;
+        assert_eq!(sieved(unknown, true, Strictness::Strict), told);
     }
 
     #[test]
+    fn reasons_are_cut() {
+        let body = format!(r#"{{"FailedNodes":{{"a":"{}"}}}}"#, "no ".repeat(5_000_000));
+        let sieved = filter(body.as_bytes(), &names("a"), true, Strictness::Lenient).unwrap();
+        assert!(sieved.failed["a"].len() < 1100, "{}", sieved.failed["a"].len());
+    }
+
+    /// The points in the order of the nodes' names, and how often what was passed over.
+    type Points = (Vec<(&'static str, i64)>, Vec<(Anomaly, u64)>);
+
+    #[test]
     fn answers_to_prioritizers() {
-        let cases = [
-            (r#"[{"Host":"a","Score":10},{"host":"b","score":0}]"#, Ok(vec![("a", 10), ("b", 0)])),
-            ("null", Ok(vec![])),
-            ("[]", Ok(vec![])),
-            (r#"[{"Host":"a","Score":3},{"Host":"a","Score":4}]"#, Ok(vec![("a", 7)])),
-            (r#"[{"Host":"a","Score":11}]"#, Err(r#"it gives 11 to the node "a", outside 0..=10"#)),
-            (r#"[{"Host":"a","Score":-1}]"#, Err(r#"it gives -1 to the node "a", outside 0..=10"#)),
-            (r#"[{"Host":"z","Score":1}]"#, Err(r#"it scores the node "z", which it was not asked about"#)),
+        use Anomaly::{OutOfRange, UnknownHost};
+        let above = r#"it gives 11 to the node "a", outside 0..=10"#;
+        let below = r#"it gives -1 to the node "a", outside 0..=10"#;
+        let unknown = r#"it scores the node "z", which it was not asked about"#;
+        let most = r#"it gives 9223372036854775807 to the node "a", outside 0..=10"#;
+        // (answer, what kube-scheduler makes of it, what is wrong with it for those who are strict)
+        let cases: [(&str, Points, Option<&str>); 9] = [
+            (
+                r#"[{"Host":"a","Score":10},{"host":"b","score":0}]"#,
+                (vec![("a", 10), ("b", 0)], vec![]),
+                None,
+            ),
+            ("null", (vec![], vec![]), None),
+            ("[]", (vec![], vec![]), None),
+            (r#"[{"Host":"a","Score":3},{"Host":"a","Score":4}]"#, (vec![("a", 7)], vec![]), None),
+            (r#"[{"Host":"a","Score":11}]"#, (vec![("a", 11)], vec![(OutOfRange, 1)]), Some(above)),
+            (r#"[{"Host":"a","Score":-1}]"#, (vec![("a", -1)], vec![(OutOfRange, 1)]), Some(below)),
+            (r#"[{"Host":"z","Score":1}]"#, (vec![], vec![(UnknownHost, 1)]), Some(unknown)),
+            (
+                r#"[{"Host":"z","Score":1},{"Host":"b","Score":2},{"Host":"y","Score":11}]"#,
+                (vec![("b", 2)], vec![(UnknownHost, 2)]),
+                Some(unknown),
+            ),
+            (
+                r#"[{"Host":"a","Score":9223372036854775807},{"Host":"a","Score":9}]"#,
+                (vec![("a", i64::MAX)], vec![(OutOfRange, 1)]),
+                Some(most),
+            ),
         ];
-        for (body, expected) in cases {
-            let found = prioritize(body.as_bytes(), &names("a b c")).map(|points| {
-                let mut points: Vec<_> = points.into_iter().collect();
-                points.sort();
-                points
-            });
-            let expected = expected
-                .map(|points| points.into_iter().map(|(host, score)| (Name::from(host), score)).collect())
-                .map_err(untrue);
-            assert_eq!(found, expected, "{body}");
+        for (body, expected, wrong) in cases {
+            let Prioritized { points, anomalies } =
+                prioritize(body.as_bytes(), &names("a b c"), Strictness::Lenient).unwrap();
+            let points: BTreeMap<_, _> = points.iter().map(|(host, score)| (&**host, *score)).collect();
+            let counts = anomalies.iter().map(|(anomaly, (count, _))| (*anomaly, *count)).collect();
+            assert_eq!((points.into_iter().collect::<Vec<_>>(), counts), expected, "{body}");
+            let strictly = prioritize(body.as_bytes(), &names("a b c"), Strictness::Strict);
+            assert_eq!(strictly.err(), wrong.map(untrue), "{body}");
         }
-        for body in [r#"{"Host":"a"}"#, r#"[{"Host":"a","Score":7.5}]"#] {
-            assert!(matches!(prioritize(body.as_bytes(), &names("a")), Err(Wrong::Untrue(_))), "{body}");
+        for body in [r#"{"Host":"a"}"#, r#"[{"Host":"a","Score":7.5}]"#, r#"[{"Host":"a","Score":7.0}]"#] {
+            let found = prioritize(body.as_bytes(), &names("a"), Strictness::Lenient);
+            assert!(matches!(found, Err(Wrong::Untrue(_))), "{body}");
         }
     }
 

@@ -1,13 +1,16 @@
 //! A question on its way: whom it goes to, with which body, and how its answer is read.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use bytes::Bytes;
 use supercargo_engine::consult::{Answer, Question, Trouble};
-use supercargo_model::Pod;
+use supercargo_model::{Name, Pod};
 
 use crate::{
-    answer::{self, Wrong},
+    answer::{self, Prioritized, Strictness, Wrong},
     extenders::{Extender, Extenders, Load, Verb},
     originals::Originals,
     request::{self, Body, Missing},
@@ -62,7 +65,7 @@ impl Extenders {
             Question::Filter { extender, nodes, .. } => {
                 let extender = &self.all()[*extender];
                 let names_only = extender.knows_nodes();
-                let read = |body: &[u8]| answer::filter(body, nodes, names_only);
+                let read = |body: &[u8]| answer::filter(body, nodes, names_only, self.strictness());
                 Answer::Filter(self.part(extender, Verb::Filter, next(), read).await)
             }
             Question::Preempt { extender, candidates } => {
@@ -76,9 +79,7 @@ impl Extenders {
                 let calls = extenders.iter().map(|extender| {
                     let (extender, part) = (&self.all()[*extender], next());
                     async move {
-                        let read = |body: &[u8]| answer::prioritize(body, nodes);
-                        let answer = self.part(extender, Verb::Prioritize, part, read).await;
-                        self.tell_left_out(extender, answer.as_ref().err());
+                        let answer = self.points(extender, part, nodes).await;
                         if left.fetch_sub(1, Ordering::Relaxed) > 1 {
                             freed();
                         }
@@ -102,13 +103,30 @@ impl Extenders {
         self.one(extender, verb, body?, read).await
     }
 
-    /// A prioritizer that failed is left out, unless it lied and counts.
-    fn tell_left_out(&self, extender: &Extender, trouble: Option<&Trouble>) {
-        if let Some(trouble) = trouble
-            && (!trouble.lied || extender.is_ignorable())
-        {
-            tracing::warn!(extender = extender.name(), why = trouble.message, "its scores are left out");
-            self.watcher().left_out(extender.name());
+    /// A prioritizer's points. One that fails is left out, as in kube-scheduler; but for those who are strict, what cannot be
+    /// true counts.
+    async fn points(
+        &self,
+        extender: &Extender,
+        part: Part,
+        nodes: &[Name],
+    ) -> Result<HashMap<Name, i64>, Trouble> {
+        let strictness = self.strictness();
+        let read = |body: &[u8]| answer::prioritize(body, nodes, strictness);
+        match self.part(extender, Verb::Prioritize, part, read).await {
+            Ok(Prioritized { points, anomalies }) => {
+                for (anomaly, (count, example)) in &anomalies {
+                    self.tell_tolerated(extender, *anomaly, *count, example);
+                }
+                Ok(points)
+            }
+            Err(trouble) => {
+                let lied = trouble.lied && strictness == Strictness::Strict;
+                if !lied || extender.is_ignorable() {
+                    self.tell_left_out(extender, &trouble.message);
+                }
+                Err(Trouble { lied, ..trouble })
+            }
         }
     }
 }

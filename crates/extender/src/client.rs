@@ -12,7 +12,6 @@ use std::{
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Uri, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Frame, SizeHint};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
@@ -22,7 +21,10 @@ use hyper_util::{
 use supercargo_config::Extender;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::tls::{self, Unusable};
+use crate::{
+    body::{self, Read},
+    tls::{self, Unusable},
+};
 
 /// How we name ourselves.
 const USER_AGENT: &str = concat!("supercargo/", env!("CARGO_PKG_VERSION"));
@@ -31,12 +33,16 @@ const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 /// Connections beyond what is needed are given up after this.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
 
+/// How much is read of an answer that is not 200: only its beginning is told.
+const MAX_REFUSAL_BYTES: usize = 4096;
+const OK: u16 = 200;
+
 /// What came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// HTTP status code.
     pub status: u16,
-    /// The body.
+    /// The body; of any other status than 200 perhaps only its beginning.
     pub body: Bytes,
 }
 
@@ -127,10 +133,11 @@ impl Transport for Http {
             let request = request.map_err(|error| Failed::Broken(error.to_string()))?;
             let response = client.request(request).await.map_err(|error| broken(&error))?;
             let status = response.status().as_u16();
-            match Limited::new(response.into_body(), max_bytes).collect().await {
-                Ok(body) => Ok(Reply { status, body: body.to_bytes() }),
-                Err(error) if error.is::<LengthLimitError>() => Err(Failed::TooLong),
-                Err(error) => Err(broken(&*error)),
+            let max_bytes = if status == OK { max_bytes } else { max_bytes.min(MAX_REFUSAL_BYTES) };
+            match body::read(response.into_body(), max_bytes).await {
+                Ok(Read::Beginning(_)) if status == OK => Err(Failed::TooLong),
+                Ok(Read::Whole(body) | Read::Beginning(body)) => Ok(Reply { status, body: body.into() }),
+                Err(error) => Err(broken(&error)),
             }
         })
     }

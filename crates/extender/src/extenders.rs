@@ -12,19 +12,18 @@ use std::{
 use futures_util::future::{BoxFuture, Either, select};
 use supercargo_config as config;
 use supercargo_engine::consult::{ExtenderRole, Trouble};
+use supercargo_manifest::clip;
 use supercargo_model::{Name, Pod};
 use tokio::sync::Semaphore;
 
 use crate::{
-    answer::{self, Wrong},
+    answer::{self, Anomaly, Strictness, Wrong},
     breaker::{Breaker, Turn},
     call::max_answer_bytes,
     client::{Failed, Reply, Transport},
+    repeats::Repeats,
     request::{self, Body},
 };
-
-/// How much is told of an answer that is none.
-const MAX_TOLD_BYTES: usize = 200;
 
 /// The time, as whoever runs extenders has it.
 pub trait Clock: Send + Sync + 'static {
@@ -82,6 +81,9 @@ pub trait Watcher: Send + Sync + 'static {
     /// A pod goes without the points of a prioritizer that failed.
     fn left_out(&self, _extender: &str) {}
 
+    /// Scores were passed over that kube-scheduler passes over, so many.
+    fn tolerated(&self, _extender: &str, _anomaly: Anomaly, _count: u64) {}
+
     /// An ignorable extender is left alone from now on, or is back.
     fn rests(&self, _extender: &str, _rests: bool) {}
 }
@@ -98,9 +100,18 @@ pub struct Extender {
     transport: Arc<dyn Transport>,
     timeout: Duration,
     breaker: Mutex<Breaker>,
+    lines: Mutex<Lines>,
     /// One question at a time.
     lane: Semaphore,
     load: Arc<AtomicUsize>,
+}
+
+/// What is logged of an extender, sort by sort.
+#[derive(Default)]
+struct Lines {
+    failed: Repeats,
+    left_out: Repeats,
+    tolerated: Repeats,
 }
 
 /// A question that an extender has, or is to have.
@@ -126,6 +137,7 @@ impl Extender {
             timeout: config.http_timeout.to_std().unwrap_or_default(),
             transport,
             breaker: Mutex::default(),
+            lines: Mutex::default(),
             lane: Semaphore::new(1),
             load: Arc::default(),
             config,
@@ -172,6 +184,11 @@ impl Extender {
     fn breaker(&self) -> std::sync::MutexGuard<'_, Breaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// How many lines of a sort were left out, if it is time for the next.
+    fn next_line(&self, now: Duration, sort: impl Fn(&mut Lines) -> &mut Repeats) -> Option<u64> {
+        sort(&mut self.lines.lock().unwrap_or_else(PoisonError::into_inner)).next(now)
+    }
 }
 
 /// The ignorable ones come last, as in kube-scheduler.
@@ -208,6 +225,7 @@ pub struct Extenders {
     all: Vec<Extender>,
     clock: Arc<dyn Clock>,
     watcher: Arc<dyn Watcher>,
+    strictness: Strictness,
 }
 
 impl Extenders {
@@ -223,7 +241,18 @@ impl Extenders {
         watcher: Arc<dyn Watcher>,
     ) -> Result<Self, E> {
         let all = in_order(extenders).map(|config| Ok(Extender::new(config.clone(), way(config)?)));
-        Ok(Self { all: all.collect::<Result<_, E>>()?, clock, watcher })
+        let all = all.collect::<Result<_, E>>()?;
+        Ok(Self { all, clock, watcher, strictness: Strictness::default() })
+    }
+
+    /// The same extenders, whose answers are looked at more or less strictly.
+    #[must_use]
+    pub fn with(self, strictness: Strictness) -> Self {
+        Self { strictness, ..self }
+    }
+
+    pub(crate) fn strictness(&self) -> Strictness {
+        self.strictness
     }
 
     /// Each of them.
@@ -242,8 +271,30 @@ impl Extenders {
         self.all.iter().find(|e| !e.config.bind_verb.is_empty() && e.role.is_interested(pod))
     }
 
-    pub(crate) fn watcher(&self) -> &dyn Watcher {
-        &*self.watcher
+    /// A pod goes without the points of a prioritizer that failed.
+    pub(crate) fn tell_left_out(&self, extender: &Extender, why: &str) {
+        if let Some(suppressed) = extender.next_line(self.clock.uptime(), |lines| &mut lines.left_out) {
+            tracing::warn!(extender = extender.name(), why, suppressed, "its scores are left out");
+        }
+        self.watcher.left_out(extender.name());
+    }
+
+    /// Something about scores is passed over; with the first of them as an example.
+    pub(crate) fn tell_tolerated(&self, extender: &Extender, anomaly: Anomaly, count: u64, example: &str) {
+        if let Some(suppressed) = extender.next_line(self.clock.uptime(), |lines| &mut lines.tolerated) {
+            let what = match anomaly {
+                Anomaly::UnknownHost => "scores of nodes that it was not asked about count for nothing",
+                Anomaly::OutOfRange => "scores outside 0 to 10 count as they are",
+            };
+            tracing::warn!(
+                extender = extender.name(),
+                example,
+                count,
+                suppressed,
+                "{what}; hint: mend the extender; --strict-extenders refuses such answers"
+            );
+        }
+        self.watcher.tolerated(extender.name(), anomaly, count);
     }
 
     /// Lets an extender bind a pod, and says whether it is ignorable when it fails.
@@ -294,8 +345,11 @@ impl Extenders {
         let how = outcome.as_ref().map_or_else(|problem| problem.how, |_| How::Answered);
         self.watcher.called(extender.name(), verb, how, self.clock.uptime().saturating_sub(started));
         self.learn(extender, how);
-        if let Err(problem) = &outcome {
-            tracing::warn!(extender = extender.name(), %verb, why = problem.message, "an extender failed");
+        if let Err(problem) = &outcome
+            && let Some(suppressed) = extender.next_line(self.clock.uptime(), |lines| &mut lines.failed)
+        {
+            let why = &problem.message;
+            tracing::warn!(extender = extender.name(), %verb, why, suppressed, "an extender failed");
         }
         outcome
     }
@@ -336,7 +390,7 @@ fn judge<T>(
 ) -> Result<T, CallProblem> {
     let url = extender.url(verb);
     let failed = |how, what: String| {
-        Err(CallProblem { how, message: format!("extender {:?}, {verb}: {what}", extender.name()) })
+        Err(CallProblem { how, message: format!("extender {:?}, {verb}: {}", extender.name(), clip(&what)) })
     };
     match reply {
         None => {
@@ -350,12 +404,17 @@ fn judge<T>(
         Some(Ok(Reply { status: 200, body })) => match read(&body) {
             Ok(answer) => Ok(answer),
             // In its own words, as kube-scheduler tells them.
-            Err(Wrong::Refused(why)) => Err(CallProblem { how: How::Refused, message: why }),
+            Err(Wrong::Refused(why)) => {
+                Err(CallProblem { how: How::Refused, message: clip(&why).into_owned() })
+            }
             Err(Wrong::Untrue(why)) => failed(How::Lied, why),
         },
         Some(Ok(Reply { status, body })) => {
-            let said = String::from_utf8_lossy(&body[..body.len().min(MAX_TOLD_BYTES)]).trim().to_owned();
-            let said = if said.is_empty() { said } else { format!(": {said}") };
+            let said = String::from_utf8_lossy(&body);
+            let said = match said.trim() {
+                "" => String::new(),
+                said => format!(": {said}"),
+            };
             failed(How::Failed, format!("failed {verb} with extender at URL {url}, code {status}{said}"))
         }
     }

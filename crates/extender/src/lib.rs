@@ -6,19 +6,24 @@
 //! Invariants:
 //!
 //! - An extender has one question at a time; whoever comes while it is busy waits, and holds up nobody else.
-//! - What cannot be true (nodes that were not asked about, points beyond 10, no JSON, too many bytes) never reaches a
-//!   decision: it becomes a [`Trouble`](supercargo_engine::consult::Trouble) that names the extender.
+//! - What cannot be true (nodes that were not asked about, no JSON, too many bytes) never reaches a decision: it becomes a
+//!   [`Trouble`](supercargo_engine::consult::Trouble) that names the extender, or is passed over where kube-scheduler does
+//!   that ([`Strictness`]).
+//! - However long an answer is, and whatever its pieces: what is kept of it is bounded, and texts of it that are told are cut.
 //! - The JSON of an object is prepared once for each of its versions, and only referred to from then on.
 
 mod answer;
+pub mod body;
 mod breaker;
 mod call;
 mod client;
 mod extenders;
 mod originals;
+mod repeats;
 mod request;
 mod tls;
 
+pub use answer::{Anomaly, Strictness};
 pub use breaker::{FAILURES_IN_A_ROW, REST};
 pub use call::{ANSWER_ALLOWANCE_BYTES, Call};
 pub use client::{Failed, Http, Reply, Transport};

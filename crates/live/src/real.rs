@@ -27,14 +27,17 @@ use futures_util::{
     future::{BoxFuture, Either, select},
 };
 use http::{HeaderMap, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 
 pub use access::{Access, Unreachable};
+use supercargo_extender::body::{self, Read};
 
-use crate::world::{Lines, MAX_REPLY_BYTES, MAX_RETRY_AFTER, Refused, Reply, Request, Unanswered, World};
+use crate::world::{
+    Lines, MAX_REFUSAL_BYTES, MAX_REPLY_BYTES, MAX_RETRY_AFTER, Refused, Reply, Request, Unanswered, World,
+};
 use throttle::Throttle;
 
 /// How we name ourselves to the server.
@@ -164,9 +167,17 @@ impl Server {
     async fn read(&self, response: Response) -> Result<Reply, Unanswered> {
         let status = response.status().as_u16();
         let retry_after = retry_after(response.headers());
-        match Limited::new(response.into_body(), MAX_REPLY_BYTES).collect().await {
-            Ok(body) => Ok(Reply { status, body: body.to_bytes(), retry_after }),
-            Err(error) => Err(Unanswered::OutcomeUnknown(trouble::told(&*error, &self.base))),
+        let refuses = !response.status().is_success();
+        let max_bytes = if refuses { MAX_REFUSAL_BYTES } else { MAX_REPLY_BYTES };
+        let reply = |body: Vec<u8>| Reply { status, body: body.into(), retry_after };
+        match body::read(response.into_body(), max_bytes).await {
+            Ok(Read::Whole(body)) => Ok(reply(body)),
+            Ok(Read::Beginning(body)) if refuses => Ok(reply(body)),
+            Ok(Read::Beginning(_)) => {
+                let why = format!("{} answers with more than {} MiB", self.base, MAX_REPLY_BYTES >> 20);
+                Err(Unanswered::OutcomeUnknown(why))
+            }
+            Err(error) => Err(Unanswered::OutcomeUnknown(trouble::told(&error, &self.base))),
         }
     }
 

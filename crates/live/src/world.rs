@@ -12,6 +12,7 @@ use futures_util::{
     stream::BoxStream,
 };
 use jiff::Timestamp;
+use supercargo_manifest::clip;
 
 /// How long a request waits for its answer unless it says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -24,6 +25,9 @@ pub const MAX_REPLY_BYTES: usize = 256 << 20;
 
 /// The longest that a server's wish about the next try is heeded: whoever asks for an hour is asked again all the same.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// How much is read of a reply that refuses something: what it says is cut before it is told.
+pub const MAX_REFUSAL_BYTES: usize = 64 << 10;
 
 /// How much is told of a body that is not what it should be.
 const MAX_TOLD_BYTES: usize = 200;
@@ -183,14 +187,14 @@ impl Reply {
         (200..300).contains(&self.status)
     }
 
-    /// What the server says in the body of a refusal.
+    /// What the server says in the body of a refusal, cut if it is long.
     pub fn message(&self) -> String {
         #[derive(serde::Deserialize)]
         struct Status {
             message: String,
         }
         match serde_json::from_slice::<Status>(&self.body) {
-            Ok(status) => status.message,
+            Ok(status) => clip(&status.message).into_owned(),
             Err(_) => String::from_utf8_lossy(&self.body[..self.body.len().min(MAX_TOLD_BYTES)]).into_owned(),
         }
     }
@@ -262,6 +266,13 @@ mod tests {
     fn a_world_is_one_object() {
         fn takes(_: Option<SharedWorld>) {}
         takes(None);
+    }
+
+    #[test]
+    fn what_a_server_says_is_cut() {
+        let body = serde_json::json!({"message": "no ".repeat(1 << 20)}).to_string();
+        let message = Reply::new(403, body).message();
+        assert!(message.starts_with("no no") && message.len() < 1100, "{}", message.len());
     }
 
     #[test]

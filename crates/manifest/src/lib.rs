@@ -28,6 +28,7 @@
 //! - No value is nested deeper than [`MAX_DEPTH`].
 //! - Numbers keep the text they were written with; nothing is rounded before a type asks for it.
 
+mod clip;
 mod decode;
 mod duplicates;
 mod duration;
@@ -42,6 +43,7 @@ mod problem;
 mod value;
 mod yaml;
 
+pub use clip::{MAX_FOREIGN_TEXT_BYTES, clip};
 pub use decode::{UnknownFields, decode};
 pub use duration::Duration;
 pub use nearest::nearest;

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use supercargo_config::Configuration;
 use supercargo_engine::{Backoff, QueueSettings};
-use supercargo_extender::{Wanted, Watcher};
+use supercargo_extender::{Strictness, Wanted, Watcher};
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
     feed::{self, InformerHealth},
@@ -28,6 +28,15 @@ pub use extenders::{extenders, roles};
 /// Who counts what the scheduler does, and what extenders do.
 pub type Watchers = (Arc<dyn Meter>, Arc<dyn Watcher>);
 
+/// How others are dealt with.
+#[derive(Default)]
+pub struct Outside {
+    /// How closely extenders' answers are looked at.
+    pub strictness: Strictness,
+    /// Hears which kinds are out of sight.
+    pub informers: InformerHealth,
+}
+
 /// A scheduler that is ready to run. It begins to read the cluster at once, and decides once it is
 /// [run](Scheduler::run). Without a lease it may always write.
 pub fn assemble(
@@ -36,11 +45,12 @@ pub fn assemble(
     registry: &Registry,
     lease: Option<Lease>,
     (meter, watcher): Watchers,
-    informers: &InformerHealth,
+    outside: &Outside,
 ) -> Result<Scheduler, Problems> {
     let overrides = Overrides { seed: world.random(), ..Overrides::default() };
     let mut engine = setup::engine(Cluster::default(), configuration, registry, overrides)?;
     let extenders = extenders(configuration, Arc::new(WorldClock(world.clone())), watcher)?;
+    let extenders = extenders.with(outside.strictness);
     engine.set_extenders(roles(&extenders));
     let backoff = Backoff {
         initial: Duration::from_secs(configuration.pod_initial_backoff_seconds),
@@ -65,9 +75,9 @@ pub fn assemble(
                 let leads = async move {
                     lease.acquired().await;
                 };
-                feed::open_after(world, resources, informers, Box::pin(leads))
+                feed::open_after(world, resources, &outside.informers, Box::pin(leads))
             }
-            _ => feed::open(world, resources, informers),
+            _ => feed::open(world, resources, &outside.informers),
         },
         lease,
         volume_timeouts: arguments::volume_timeouts(configuration)?,

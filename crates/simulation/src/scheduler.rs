@@ -10,12 +10,11 @@ use supercargo_config::Configuration;
 use supercargo_extender::NoWatcher;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
-    feed::InformerHealth,
     scheduler::meter::{Attempted, Meter, Standing},
     world::SharedWorld,
 };
 use supercargo_manifest::Problems;
-use supercargo_scheduler::{assemble, campaign};
+use supercargo_scheduler::{Outside, assemble, campaign};
 use supercargo_testcluster::ApiServer;
 use tokio::sync::oneshot;
 
@@ -52,7 +51,7 @@ impl SchedulerProcess {
         let lease = campaign(&world, configuration);
         let watchers = (meter.clone() as _, Arc::new(NoWatcher) as _);
         let scheduler =
-            assemble(&world, configuration, registry, lease.clone(), watchers, &InformerHealth::default())?;
+            assemble(&world, configuration, registry, lease.clone(), watchers, &Outside::default())?;
         let (stop, stopped) = oneshot::channel::<()>();
         let ended = Arc::new(Mutex::new(false));
         let end = ended.clone();

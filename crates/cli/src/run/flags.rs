@@ -4,6 +4,7 @@ use std::{net::IpAddr, net::SocketAddr, path::PathBuf};
 
 use clap::{Args, ValueEnum};
 use supercargo_config::{Configuration, Duration};
+use supercargo_extender::Strictness;
 
 /// What can be said to `supercargo run`.
 #[derive(Args, Clone, Debug)]
@@ -89,7 +90,12 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',', value_name = "PATHS", default_value = "/healthz,/readyz,/livez")]
     pub(crate) authorization_always_allow_paths: Vec<String>,
 
-    /// How much is logged: 5 shows each decision and its time, 10 each plugin's score for each node
+    /// Refuse extenders' scores outside 0 to 10, and scores and reasons for nodes that they were not asked about;
+    /// kube-scheduler takes them
+    #[arg(long)]
+    pub(crate) strict_extenders: bool,
+
+    /// How much is logged: 4 writes every line about a pod where there are many, 5 shows each decision and its time, 10 each plugin's score for each node
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 2)]
     pub(crate) verbosity: u8,
 
@@ -109,6 +115,11 @@ pub(crate) enum LoggingFormat {
 }
 
 impl Options {
+    /// How closely extenders' answers are looked at.
+    pub(super) fn strictness(&self) -> Strictness {
+        if self.strict_extenders { Strictness::Strict } else { Strictness::Lenient }
+    }
+
     /// What flags say counts for more than what the configuration says.
     pub(super) fn apply(&self, configuration: &mut Configuration) {
         fn set<T: Clone>(field: &mut T, given: &Option<T>) {

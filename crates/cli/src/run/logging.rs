@@ -6,22 +6,25 @@ use supercargo_live::scheduler::PODS_TARGET;
 use supercargo_manifest::Problem;
 use tracing_subscriber::{
     Layer,
-    filter::{LevelFilter, Targets},
+    filter::{FilterExt, LevelFilter, Targets},
     layer::SubscriberExt,
     util::SubscriberInitExt,
 };
 
-use super::flags::{LoggingFormat, Options};
+use super::{
+    flags::{LoggingFormat, Options},
+    pod_lines::PodLines,
+};
 
-/// From here on it is logged what became of each pod.
+/// From here on it is logged what became of each pod; within bounds, [`PodLines`].
 const PODS: u8 = 2;
 /// From here on decisions are logged one by one, with their times.
 const DECISIONS: u8 = 5;
 /// From here on scores are logged node by node.
 const SCORES: u8 = 10;
 
-/// Starts to log.
-pub(super) fn start(options: &Options) -> Result<(), Problem> {
+/// Starts to log, and gives what counts the lines that are left out.
+pub(super) fn start(options: &Options) -> Result<PodLines, Problem> {
     let ours = match options.verbosity {
         SCORES.. => LevelFilter::TRACE,
         DECISIONS.. => LevelFilter::DEBUG,
@@ -37,6 +40,8 @@ pub(super) fn start(options: &Options) -> Result<(), Problem> {
         LoggingFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
         LoggingFormat::Json => lines.json().boxed(),
     };
+    let pod_lines = PodLines::new(options.verbosity);
+    let filter = filter.and(pod_lines.clone());
     let started = tracing_subscriber::registry().with(layer.with_filter(filter)).try_init();
-    started.map_err(|error| Problem::error(format!("cannot log: {error}")))
+    started.map(|()| pod_lines).map_err(|error| Problem::error(format!("cannot log: {error}")))
 }

@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 use supercargo_config::Configuration;
-use supercargo_extender::{How, Verb, Watcher};
+use supercargo_extender::{Anomaly, How, Verb, Watcher};
 use supercargo_framework::{Code, registry::Point};
 use supercargo_live::{
     real::RealWorld,
@@ -19,7 +19,7 @@ use supercargo_server::{
     BoxFuture, Clock,
     metrics::{
         ApiClient, Attempt, BuildInfo, Cached, ExtenderResult, ExtenderVerb, ExtensionPoint, Method, Metrics,
-        Operation, Path, ProfileMetrics, Queue, Status, Success,
+        Operation, Path, ProfileMetrics, Queue, ScoreAnomaly, Status, Success,
     },
 };
 
@@ -201,6 +201,14 @@ impl Watcher for Measured {
 
     fn left_out(&self, extender: &str) {
         self.metrics.extenders.left_out(extender);
+    }
+
+    fn tolerated(&self, extender: &str, anomaly: Anomaly, count: u64) {
+        let anomaly = match anomaly {
+            Anomaly::UnknownHost => ScoreAnomaly::UnknownHost,
+            Anomaly::OutOfRange => ScoreAnomaly::OutOfRange,
+        };
+        self.metrics.extenders.anomalous(extender, anomaly, count);
     }
 
     fn rests(&self, extender: &str, rests: bool) {

@@ -149,18 +149,41 @@ fn a_prioritizer_that_fails_is_left_out_with_a_metric() {
 }
 
 #[test]
+fn scores_above_ten_count_as_they_are_with_a_metric() {
+    let extender = ExtenderProcess::start();
+    let stage = Stage::in_memory();
+    stage.make_all(["a", "b"].map(node));
+    let verbs = "prioritizeVerb: prioritize, weight: 1";
+    let scheduler = stage.scheduler_with(&of_gpus(&extender.url("lies"), verbs), &[]);
+    stage.make(gpu_pod("gpu"));
+    stage.wait_until_bound("gpu");
+    let odd = scheduler.metric("supercargo_extender_score_anomalies_total", "anomaly=\"out_of_range\"");
+    assert_eq!(odd, 2.0, "a score for each node");
+}
+
+#[test]
 fn a_lie_is_told_with_its_extender_and_harms_nothing_else() {
     let extender = ExtenderProcess::start();
-    // (way, verbs, what is told)
-    let cases = [
-        ("lies", "filterVerb: filter", "filter: it names the node \"nowhere\", which it was not asked about"),
-        ("lies", "prioritizeVerb: prioritize, weight: 1", "prioritize: it gives 11 to the node "),
-        ("endless", "filterVerb: filter", "filter: the answer is longer than "),
+    // (way, verbs, flags, what is told)
+    let cases: [(&str, &str, &[&str], &str); 3] = [
+        (
+            "lies",
+            "filterVerb: filter",
+            &[],
+            "filter: it names the node \"nowhere\", which it was not asked about",
+        ),
+        (
+            "lies",
+            "prioritizeVerb: prioritize, weight: 1",
+            &["--strict-extenders"],
+            "prioritize: it gives 11 to the node ",
+        ),
+        ("endless", "filterVerb: filter", &[], "filter: the answer is longer than "),
     ];
-    for (way, verbs, told) in cases {
+    for (way, verbs, flags, told) in cases {
         let stage = Stage::in_memory();
         stage.make_all(["a", "b"].map(node));
-        let scheduler = stage.scheduler_with(&of_gpus(&extender.url(way), verbs), &[]);
+        let scheduler = stage.scheduler_with(&of_gpus(&extender.url(way), verbs), flags);
         stage.make(gpu_pod("gpu"));
         let event = stage.wait_for_event("gpu", "FailedScheduling");
         let note = event["note"].as_str().unwrap_or_default();

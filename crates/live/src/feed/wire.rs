@@ -10,7 +10,7 @@ use serde::{
     de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
-use supercargo_manifest::Source;
+use supercargo_manifest::{Source, clip};
 use supercargo_model::object::{Kind, Object};
 
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -256,7 +256,9 @@ pub(super) fn status_of_line(line: &[u8]) -> Status {
     struct Line {
         object: Status,
     }
-    serde_json::from_slice::<Line>(line).map(|line| line.object).unwrap_or_default()
+    let Status { code, message } =
+        serde_json::from_slice::<Line>(line).map(|line| line.object).unwrap_or_default();
+    Status { code, message: clip(&message).into_owned() }
 }
 
 #[cfg(test)]

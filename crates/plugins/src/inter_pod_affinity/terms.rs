@@ -269,8 +269,6 @@ pub(super) fn met_by_terms_about<'a>(
     met
 }
 
-fn by_class<'a>(
-    (group, ByKey(worths)): (&'a PodGroup, ByKey),
-) -> impl Iterator<Item = (Name, &'a PodGroup, i64)> {
+fn by_class((group, ByKey(worths)): (&PodGroup, ByKey)) -> impl Iterator<Item = (Name, &PodGroup, i64)> {
     worths.into_iter().map(move |(key, worth)| (key, group, worth))
 }

@@ -227,6 +227,9 @@ fn insufficient(resource: &str) -> Cow<'static, str> {
     format!("Insufficient {resource}").into()
 }
 
+/// Why a node will not do.
+type Reason = Cow<'static, str>;
+
 /// Up to so many resources, the names of which a pod makes up, are looked for node by node.
 const FEW_RESOURCES: usize = 8;
 
@@ -236,7 +239,7 @@ struct ManyResources {
     offered: Vec<(Name, i64)>,
     missing: Vec<Cow<'static, str>>,
     /// The reasons of nodes that lack the same.
-    told: Mutex<HashMap<Vec<Cow<'static, str>>, Arc<[Cow<'static, str>]>>>,
+    told: Mutex<HashMap<Vec<Reason>, Arc<[Reason]>>>,
 }
 
 impl ManyResources {

@@ -6,7 +6,7 @@ use prometheus::{HistogramVec, IntCounterVec, IntGaugeVec, Registry};
 
 use super::{
     define::{Define, exponential},
-    labels::{ExtenderResult, ExtenderVerb},
+    labels::{ExtenderResult, ExtenderVerb, ScoreAnomaly},
 };
 
 /// What is measured about extenders. Each goes by its `urlPrefix`.
@@ -15,6 +15,7 @@ pub struct Extenders {
     duration: HistogramVec,
     skipped: IntCounterVec,
     left_out: IntCounterVec,
+    anomalies: IntCounterVec,
     resting: IntGaugeVec,
 }
 
@@ -43,6 +44,11 @@ impl Extenders {
                 "Pods that were scored without an extender, because it failed.",
                 &["extender"],
             ),
+            anomalies: define.counters(
+                "supercargo_extender_score_anomalies_total",
+                "Scores of extenders that are passed over or out of range, as kube-scheduler takes them.",
+                &["extender", "anomaly"],
+            ),
             resting: define.gauges(
                 "supercargo_extender_resting",
                 "1 while an ignorable extender is left alone after repeated failures.",
@@ -65,6 +71,11 @@ impl Extenders {
     /// A pod was scored without an extender.
     pub fn left_out(&self, extender: &str) {
         self.left_out.with_label_values(&[extender]).inc();
+    }
+
+    /// An extender's scores are odd, and taken all the same.
+    pub fn anomalous(&self, extender: &str, anomaly: ScoreAnomaly, count: u64) {
+        self.anomalies.with_label_values(&[extender, anomaly.as_str()]).inc_by(count);
     }
 
     /// Whether an extender is left alone.

@@ -174,6 +174,16 @@ label! {
 }
 
 label! {
+    /// What is odd about an extender's scores, and passed over.
+    ScoreAnomaly {
+        /// They are for a node that it was not asked about.
+        UnknownHost = "unknown_host",
+        /// They are below 0 or above 10.
+        OutOfRange = "out_of_range",
+    }
+}
+
+label! {
     /// By which way the engine decided.
     Path {
         Fast = "fast",

@@ -6,8 +6,8 @@ use supercargo_server::{
     Clock,
     metrics::{
         Action, Attempt, BuildInfo, CONTENT_TYPE, Cached, Call, Event, ExtenderResult, ExtenderVerb,
-        ExtensionPoint, Hint, Method, Metrics, Operation, Path, Queue, Reload, Resource, Status, Success,
-        Task, VolumeStage, Watched,
+        ExtensionPoint, Hint, Method, Metrics, Operation, Path, Queue, Reload, Resource, ScoreAnomaly,
+        Status, Success, Task, VolumeStage, Watched,
     },
 };
 
@@ -71,6 +71,9 @@ fn measure_everything(metrics: &Metrics) {
         metrics.extenders.skipped("http://x", verb);
     }
     metrics.extenders.left_out("http://x");
+    for &anomaly in ScoreAnomaly::ALL {
+        metrics.extenders.anomalous("http://x", anomaly, 1);
+    }
     metrics.extenders.resting("http://x", true);
     Watched::ALL.iter().for_each(|&resource| metrics.own.watch_restarted(resource));
     metrics.own.events_dropped(1);

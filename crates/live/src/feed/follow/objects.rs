@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use supercargo_manifest::clip;
 use supercargo_model::{
     Key, Name,
     object::{Kind, Object},
@@ -60,6 +61,7 @@ impl Follower {
     async fn unreadable(&mut self, head: &Head<'_>, reason: String) -> Result<(), Unheard> {
         let kind = self.kind();
         let key = Key::new(&*head.namespace, &*head.name);
+        let reason = clip(&reason).into_owned();
         self.complaints.say(&*self.world, &format!("{key} cannot be read: {reason}"));
         if kind == Kind::Pod {
             self.known.keep(&key, Arc::from(&*head.uid), &head.version);

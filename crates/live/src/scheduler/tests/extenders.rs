@@ -279,30 +279,45 @@ fn a_lie_is_told_with_its_extender_and_the_pod_is_tried_again() {
     }
 }
 
+/// As kube-scheduler: a prioritizer never fails a pod. (b is the better one without it: less is asked for there.)
 #[test]
-fn prioritizers_that_fail_are_left_out_and_those_that_lie_are_found_out() {
+fn prioritizers_that_fail_are_left_out_and_odd_scores_count_as_they_are() {
     let scores =
         "extenders: [{urlPrefix: 'http://s', prioritizeVerb: p, weight: 1, nodeCacheCapable: true}]\n";
-    // (what it says, is the pod bound at once?)
-    let cases: [(fn() -> Says, bool); 5] = [
-        (|| Says::Dies, true),
-        (|| Says::Status(500), true),
-        (|| Says::TooMuch, false),
-        (|| Says::Json(json!([{"Host": "a", "Score": 11}])), false),
-        (|| Says::Json(json!([{"Host": "z", "Score": 1}])), false),
+    // (what it says, where the pod goes)
+    let cases: [(fn() -> Says, &str); 9] = [
+        (|| Says::Dies, "b"),
+        (|| Says::Status(500), "b"),
+        (|| Says::TooMuch, "b"),
+        (|| Says::Json(json!("words")), "b"),
+        (|| Says::Json(json!([{"Host": "a", "Score": 9.5}])), "b"),
+        (|| Says::Json(json!([{"Host": "z", "Score": 1}])), "b"),
+        (|| Says::Json(json!([{"Host": "z", "Score": 1}, {"Host": "a", "Score": 10}])), "a"),
+        // 10 × 10 for b, and 30 × 10 for a: more than anybody else can give.
+        (|| Says::Json(json!([{"Host": "a", "Score": 30}, {"Host": "b", "Score": 10}])), "a"),
+        (|| Says::Json(json!([{"Host": "b", "Score": -1000}])), "a"),
     ];
-    for (i, (says, bound)) in cases.into_iter().enumerate() {
+    for (i, (says, node)) in cases.into_iter().enumerate() {
         let scene = Scene::with(scores, Bindings::Done, move |_, _| says());
         scene.node("a", "4");
-        scene.node("b", "4");
+        scene.node("b", "8");
         scene.pod("first");
         scene.run(1);
-        assert_eq!(scene.sent().len(), usize::from(bound), "case {i}");
-        let named =
-            scene.why_not("first").iter().any(|why| why.starts_with("extender \"http://s\", prioritize: "));
-        assert_eq!(named, !bound, "case {i}");
-        scene.run(30);
-        assert!(bound || scene.asked().len() > 1, "case {i}: it is tried again");
+        assert_eq!(scene.sent(), [format!("first to {node}")], "case {i}");
+    }
+}
+
+#[test]
+fn what_an_extender_says_is_cut() {
+    let texts: [fn(String) -> Value; 2] =
+        [|text| json!({"Error": text}), |text| json!({"FailedNodes": {"a": text}})];
+    for text in texts {
+        let scene = Scene::with(GPU, Bindings::Done, move |_, _| Says::Json(text("no ".repeat(5_000_000))));
+        scene.node("a", "4");
+        scene.put(Kind::Pod, &gpu_pod("g"));
+        scene.run(3);
+        let why = scene.why_not("g");
+        assert!(why[0].contains("no no no") && why[0].len() < 1500, "{}", why[0].len());
     }
 }
 
