@@ -446,8 +446,11 @@ fn random_spec(random: &mut Random) -> Value {
     spec
 }
 
+/// Why nodes were refused, and what each plugin gave to the others.
+type Answers = (Vec<(String, String)>, Vec<(String, Vec<i64>)>);
+
 /// Which nodes are refused and why, and what the others score.
-fn answers(decision: &Decision) -> (Vec<(String, String)>, Vec<(String, Vec<i64>)>) {
+fn answers(decision: &Decision) -> Answers {
     let refused = decision.rejected.iter().map(|(node, r)| (node.to_string(), r.status.message())).collect();
     let mut scores: Vec<(String, Vec<i64>)> = Vec::new();
     for (i, node) in decision.feasible.iter().enumerate() {

@@ -185,7 +185,7 @@ impl Binding {
         let outcome = Arc::new(Mutex::new(None));
         let (server, result, inside) = (server.clone(), outcome.clone(), world.clone());
         world.spawn(Box::pin(async move {
-            let ended = write_and_look(&*inside, &server, &order, leads).await;
+            let ended = write_and_look(&inside, &server, &order, leads).await;
             *result.lock().unwrap() = Some((inside.uptime(), ended));
         }));
         Self { world, outcome }

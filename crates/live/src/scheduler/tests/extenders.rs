@@ -285,7 +285,8 @@ fn prioritizers_that_fail_are_left_out_and_odd_scores_count_as_they_are() {
     let scores =
         "extenders: [{urlPrefix: 'http://s', prioritizeVerb: p, weight: 1, nodeCacheCapable: true}]\n";
     // (what it says, where the pod goes)
-    let cases: [(fn() -> Says, &str); 9] = [
+    type Answer = fn() -> Says;
+    let cases: [(Answer, &str); 9] = [
         (|| Says::Dies, "b"),
         (|| Says::Status(500), "b"),
         (|| Says::TooMuch, "b"),

@@ -43,7 +43,7 @@ fn a_nomination_stays_while_victims_terminate_and_nobody_else_is_evicted() {
     // Less important pods do not get the room, neither now nor when it is free.
     scene.put(Kind::Pod, &pod_json("thief", "1", None));
     scene.run(30);
-    assert_eq!(scene.evicted(), [victim.clone()]);
+    assert_eq!(scene.evicted(), std::slice::from_ref(&victim));
     let not_eligible = "not eligible due to a terminating pod on the nominated node.";
     let said = &scene.patched("important")["status"];
     assert!(said["conditions"][0]["message"].as_str().unwrap().ends_with(not_eligible), "{said}");
