@@ -7,6 +7,7 @@ use std::{
 
 use clap::Args;
 use serde_json::{Value, json};
+use supercargo_engine::QueueSettings;
 use supercargo_extender::NoWatcher;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
@@ -68,7 +69,8 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         let world = RealWorld::open(&access).await.map_err(|error| Problem::error(error.to_string()))?;
         let world: SharedWorld = Arc::new(world);
         let watchers = (Arc::new(NoMeter) as _, Arc::new(NoWatcher) as _);
-        let scheduler = assemble(&world, &configuration, registry, None, watchers)?;
+        let max_unschedulable = QueueSettings::default().max_unschedulable;
+        let scheduler = assemble(&world, &configuration, registry, max_unschedulable, None, watchers)?;
         let work = tokio::spawn(scheduler.run(stop.clone().cancelled_owned()));
         let made = stream(options, &cluster, &stop, console).await;
         stop.cancel();

@@ -21,5 +21,6 @@ mod preemption;
 mod pressure;
 mod processes;
 mod queueing;
+mod serving;
 mod tells;
 mod volumes;

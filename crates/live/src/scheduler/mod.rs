@@ -9,6 +9,7 @@ mod binding;
 mod consult;
 mod eviction;
 mod facts;
+pub mod inspector;
 pub mod meter;
 mod preferences;
 mod status_writer;
@@ -56,7 +57,9 @@ pub const PODS_TARGET: &str = "supercargo_live::pods";
 const BINDINGS_AT_ONCE: usize = 32;
 /// Pods that are placed in our books and not bound yet. Beyond that, deciding ahead helps nobody.
 const MAX_UNBOUND: usize = 1024;
-/// Decisions in a row before other tasks get their turn.
+/// How long decisions go on before other tasks get their turn.
+const SLICE: Duration = Duration::from_millis(10);
+/// Decisions in a row before other tasks get their turn, however short they are: bindings should get under way.
 const CYCLES_IN_A_ROW: usize = 32;
 /// Facts and reports that are taken in a row before the next decision.
 const FACTS_IN_A_ROW: usize = 512;
@@ -96,6 +99,7 @@ enum Report {
     /// An extender is done with a question that others may still have.
     Freed,
     PluginChanged(Name),
+    Asked(inspector::Question),
 }
 
 /// A pod that is on its node in our books, and not yet in the API server's, as far as we know.
@@ -206,7 +210,7 @@ impl Scheduler {
     /// Schedules until `stop` ends, or the lease is lost. Bindings that are on their way are waited for.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop.fuse());
-        let mut cycles = 0;
+        let (mut cycles, mut slice_began) = (0, self.world.uptime());
         loop {
             self.take_what_waits();
             self.tell_standing();
@@ -217,8 +221,9 @@ impl Scheduler {
                 Some(popped) => {
                     self.attempt(popped);
                     cycles += 1;
-                    if cycles % CYCLES_IN_A_ROW == 0 {
-                        yield_once().await;
+                    if cycles == CYCLES_IN_A_ROW || self.world.uptime() - slice_began >= SLICE {
+                        self.world.yield_now().await;
+                        (cycles, slice_began) = (0, self.world.uptime());
                     }
                 }
                 None => {
@@ -227,6 +232,7 @@ impl Scheduler {
                         () = &mut stop => break,
                         () = self.wait() => {}
                     }
+                    (cycles, slice_began) = (0, self.world.uptime());
                 }
             }
         }
@@ -270,6 +276,7 @@ impl Scheduler {
             Report::Consulted(consulted) => self.consultation_ended(consulted),
             Report::Freed => self.consult_those_who_wait(),
             Report::PluginChanged(plugin) => self.queue.plugin_changed(&plugin, self.world.uptime()),
+            Report::Asked(question) => question(&self.engine, &self.queue),
         }
     }
 
@@ -347,17 +354,4 @@ impl Scheduler {
             assumed: self.assumed.len(),
         });
     }
-}
-
-/// Lets the other tasks run.
-async fn yield_once() {
-    let mut yielded = false;
-    std::future::poll_fn(|context| {
-        if std::mem::replace(&mut yielded, true) {
-            return std::task::Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        std::task::Poll::Pending
-    })
-    .await;
 }
