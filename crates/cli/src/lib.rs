@@ -67,6 +67,15 @@ pub fn main(register: impl FnOnce(&mut Registry)) -> ExitCode {
 
 /// Runs the command with the given arguments, the first of which is the name of the program.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -> ExitCode {
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    if arguments
+        .iter()
+        .skip(1)
+        .find(|word| !word.to_string_lossy().starts_with('-'))
+        .is_some_and(|word| word == "run")
+    {
+        arguments = arguments.into_iter().map(run::with_dashes).collect();
+    }
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
@@ -114,7 +123,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     if let Some(clap::error::ContextValue::String(flag)) = error.get(clap::error::ContextKind::InvalidArg)
         && let Some(why) = run::explain_unknown(flag)
     {
-        let _ = writeln!(io::stderr(), "\nhint: kube-scheduler has this flag, supercargo has not: {why}");
+        let _ = writeln!(io::stderr(), "\nhint: {why}");
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(failure::CANNOT))
 }

@@ -1,5 +1,7 @@
 //! `supercargo run`: the scheduler on a cluster.
 
+mod beside;
+mod feature_gates;
 mod flags;
 mod guests;
 mod logging;
@@ -23,14 +25,17 @@ use supercargo_scheduler::{Outside, assemble, campaign};
 use supercargo_wasm::Host;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use flags::{Options, explain_unknown};
+pub(crate) use flags::{Options, explain_unknown, with_dashes};
 
 use crate::{
     failure::{Ending, Failure},
     objects::read_configuration,
     output::Console,
 };
+use beside::Beside;
+use flags::Checked;
 use measure::{Counted, Measured};
+use review::ByApiServer;
 use serving::Serving;
 
 /// Runs the scheduler until it is told to stop.
@@ -40,21 +45,29 @@ pub(crate) fn run(
     registry: &Registry,
     guests: &Host,
 ) -> Result<Ending, Failure> {
+    if let Some(version) = options.show_version.as_deref().filter(|version| *version != "false") {
+        return tell_version(version, console);
+    }
+    let checked = options.check()?;
     let mut configuration = read_configuration(options.config.as_ref(), console, registry)?;
     options.apply(&mut configuration);
     if let Some(path) = &options.write_config_to {
         return write_configuration(path, &configuration, registry, console);
     }
     let pod_lines = logging::start(options)?;
+    for warning in &checked.warnings {
+        tracing::warn!("{warning}");
+    }
     let runtime = runtime()?;
     runtime.spawn(pod_lines.tell_left_out());
-    let ending = runtime.block_on(schedule(options, &configuration, registry, guests));
+    let ending = runtime.block_on(schedule(options, checked, &configuration, registry, guests));
     // Whatever still runs (a request that nobody waits for) must not hold the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     ending.map_err(Failure::from)
 }
 
-/// One thread does it all: a decision takes microseconds, and waking another thread costs more than it saves.
+/// One thread decides, watches and writes: a decision takes microseconds, and waking another thread costs more than it
+/// saves. The lease and what is served have another ([`Beside`]).
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Problem> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     built.map_err(|error| Problem::error(format!("cannot start: {error}")))
@@ -75,6 +88,7 @@ fn write_configuration(
 
 async fn schedule(
     options: &Options,
+    checked: Checked,
     configuration: &Configuration,
     registry: &Registry,
     guests: &Host,
@@ -82,27 +96,36 @@ async fn schedule(
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     let access = access(options, configuration);
-    let real = RealWorld::open(&access).await.map_err(|error| Problem::error(error.to_string()))?;
+    let real = open(&access).await?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), server = real.server(), "supercargo starts");
-    let measured = Arc::new(Measured::new(configuration));
+    let measured = Arc::new(Measured::new(configuration, &checked.gates, &options.disabled_metrics));
     let world: SharedWorld = Arc::new(Counted::new(real, &measured));
-    let lease = campaign(&world, configuration);
+    let beside = Beside::start()?;
+    // With connections of its own and no limit, so that the lease never waits behind other requests.
+    let own_access = Access { queries_per_second: None, ..access };
+    let beside_world: SharedWorld = Arc::new(Counted::new(open(&own_access).await?, &measured));
+    let lease = beside.enter(|| campaign(&beside_world, configuration));
     let watchers = (measured.clone() as _, measured.clone() as _);
     let outside = Outside { strictness: options.strictness(), informers: InformerHealth::default() };
-    let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers, &outside)?;
+    let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers, &outside)?
+        .with_max_unschedulable(options.max_unschedulable());
     let _watched = guests::follow(guests, measured.metrics(), scheduler.plugin_changes())?;
-    let serving = Serving::start(
-        options,
-        configuration,
-        registry,
-        &world,
-        &lease,
-        &scheduler,
+    let serving = Serving {
+        options: options.clone(),
+        checked,
+        configuration: serde_json::from_str(&configuration.to_json(registry)).unwrap_or_default(),
+        profiling: configuration.enable_profiling,
+        reviewer: reviewer(options, &own_access, &beside_world, &measured).await?,
+        world: beside_world,
+        lease: lease.clone(),
+        synced: scheduler.synced(),
+        informers: outside.informers,
+        informers_world: world,
+        inspector: scheduler.inspector(),
         measured,
-        &outside.informers,
-        &stop,
-    );
-    let server = serving.await.map_err(|error| Problem::error(error.to_string()))?;
+        stop: stop.clone(),
+    };
+    let server = beside.run(serving.start()).await?.map_err(|error| Problem::error(error.to_string()))?;
     scheduler.run(stop.clone().cancelled_owned()).await;
     let deposed = lease.as_ref().is_some_and(|lease| lease.standing() == lease::Standing::Lost);
     if let Some(lease) = &lease {
@@ -118,6 +141,43 @@ async fn schedule(
         return Ok(Ending::Found);
     }
     tracing::info!("stopped");
+    Ok(Ending::Well)
+}
+
+async fn open(access: &Access) -> Result<RealWorld, Problem> {
+    RealWorld::open(access).await.map_err(|error| Problem::error(error.to_string()))
+}
+
+/// Asks those who callers are and what they may do that the flags name, or the scheduler's own API server.
+async fn reviewer(
+    options: &Options,
+    own: &Access,
+    own_world: &SharedWorld,
+    measured: &Measured,
+) -> Result<ByApiServer, Problem> {
+    let other = async |kubeconfig: &Option<PathBuf>| -> Result<SharedWorld, Problem> {
+        match kubeconfig.as_ref().filter(|file| !file.as_os_str().is_empty()) {
+            None => Ok(own_world.clone()),
+            Some(file) => {
+                let access = Access { kubeconfig: Some(file.clone()), master: None, ..own.clone() };
+                let world: SharedWorld = Arc::new(Counted::new(open(&access).await?, measured));
+                Ok(world)
+            }
+        }
+    };
+    Ok(ByApiServer {
+        authentication: other(&options.authentication_kubeconfig).await?,
+        authorization: other(&options.authorization_kubeconfig).await?,
+    })
+}
+
+/// What `--version` prints; `raw` in full.
+fn tell_version(version: &str, console: &mut Console) -> Result<Ending, Failure> {
+    let ours = env!("CARGO_PKG_VERSION");
+    match version {
+        "raw" => console.line(format!("{{\"kubernetes\": \"v1.36.4\", \"supercargo\": \"{ours}\"}}"))?,
+        _ => console.line(format!("Kubernetes v1.36.4+supercargo.{ours}"))?,
+    }
     Ok(Ending::Well)
 }
 

@@ -114,6 +114,11 @@ impl World for RealWorld {
         drop(tokio::spawn(task));
     }
 
+    fn yield_now(&self) -> BoxFuture<'static, ()> {
+        // Unlike a task that merely wakes itself, this lets the runtime look at its sockets.
+        tokio::task::yield_now().boxed()
+    }
+
     fn send(&self, request: Request) -> BoxFuture<'static, Result<Reply, Unanswered>> {
         let server = self.server.clone();
         Box::pin(async move {

@@ -56,11 +56,28 @@ pub trait World: Send + Sync + 'static {
     /// Runs a task beside the others.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 
+    /// Lets other tasks run, and takes in what has come by network meanwhile.
+    fn yield_now(&self) -> BoxFuture<'static, ()> {
+        Box::pin(yield_once())
+    }
+
     /// Sends one request and reads its whole reply, whatever its status.
     fn send(&self, request: Request) -> BoxFuture<'static, Result<Reply, Unanswered>>;
 
     /// Opens a watch. The request's timeout is for its opening; how long it stays open is the server's to say.
     fn watch(&self, request: Request) -> BoxFuture<'static, Result<Lines, Refused>>;
+}
+
+async fn yield_once() {
+    let mut yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return std::task::Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
 }
 
 /// A world's time, for extenders.

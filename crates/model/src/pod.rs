@@ -8,7 +8,9 @@ use crate::{
     Key, Labels, Name, Timestamp, images,
     meta::{Meta, Owner, ResourceVersion},
     ports::{ALL_ADDRESSES, HostPort, Protocol},
-    resources::{ContainerDemand, PodDemand, Requests, ResizeStatus, ResourceList, ResourceRequirements},
+    resources::{
+        ContainerDemand, PodDemand, Requests, ResizeStatus, ResourceList, ResourceRequirements, Resources,
+    },
     selection::comparisons,
     selector::{NodeAffinity, NodeSelectorTerm, Operator, Requirement, Selector},
     storage::{Volume, VolumeSource},
@@ -47,6 +49,8 @@ pub struct Pod {
     pub finished: bool,
     /// What its status says about why it has no node.
     pub not_scheduled: Option<Arc<NotScheduled>>,
+    /// What it may use at most, if anything limits it. Scheduling does not depend on it; it is told in metrics.
+    pub limits: Option<Arc<Resources>>,
     /// All else that scheduling depends on.
     pub spec: Arc<PodSpec>,
 }
@@ -468,8 +472,10 @@ impl WrittenStatus {
 
 impl From<Written> for Pod {
     fn from(written: Written) -> Self {
-        let Written { metadata, spec, mut status } = written;
+        let Written { metadata, mut spec, mut status } = written;
         let namespace = metadata.namespace_or_default();
+        let extended_resources = extended_resources(&spec);
+        let demand = demand(&mut spec, &mut status);
         Self {
             // A pod written by hand has no uid yet; its name tells it apart just as well.
             uid: if metadata.uid.is_empty() {
@@ -489,12 +495,13 @@ impl From<Written> for Pod {
             started: status.start_time,
             finished: status.is_finished(),
             not_scheduled: status.not_scheduled().map(Arc::new),
-            spec: Arc::new(pod_spec(metadata, spec, status)),
+            limits: demand.limits().map(Arc::new),
+            spec: Arc::new(PodSpec { extended_resources, ..pod_spec(metadata, spec, &demand) }),
         }
     }
 }
 
-fn pod_spec(metadata: Meta, mut spec: WrittenSpec, mut status: WrittenStatus) -> PodSpec {
+fn pod_spec(metadata: Meta, mut spec: WrittenSpec, demand: &PodDemand) -> PodSpec {
     let volumes = std::mem::take(&mut spec.volumes);
     let image_volumes = volumes.iter().filter_map(|volume| match &volume.source {
         VolumeSource::Image { reference } => Some(images::normalized(reference)),
@@ -504,7 +511,6 @@ fn pod_spec(metadata: Meta, mut spec: WrittenSpec, mut status: WrittenStatus) ->
         .filter_map(|container| container.image.as_deref().map(images::normalized))
         .chain(image_volumes)
         .collect();
-    let extended_resources = extended_resources(&spec);
     let affinity = std::mem::take(&mut spec.affinity);
     let term = |written: WrittenTerm| affinity_term(written, &metadata);
     let spec = PodSpec {
@@ -517,14 +523,15 @@ fn pod_spec(metadata: Meta, mut spec: WrittenSpec, mut status: WrittenStatus) ->
         node_affinity: affinity.node_affinity,
         pod_affinity: pod_affinity(affinity.pod_affinity, term),
         pod_anti_affinity: pod_affinity(affinity.pod_anti_affinity, term),
-        requests: demand(&mut spec, &mut status).requests(),
+        requests: demand.requests(),
         host_ports: host_ports(&spec),
         images,
         container_count: spec.init_containers.len() + spec.containers.len(),
         volumes,
         resource_claims: spec.resource_claims.len(),
         required_features: required_features(&spec),
-        extended_resources,
+        // They are found before the containers' resources are taken apart.
+        extended_resources: Vec::new(),
         node_selector: spec.node_selector,
         tolerations: spec.tolerations,
         spread_constraints: spec.topology_spread_constraints,
@@ -584,6 +591,7 @@ fn demand(spec: &mut WrittenSpec, status: &mut WrittenStatus) -> PodDemand {
     let mut resizes = status.resizes();
     let mut container = |c: &mut WrittenContainer, resizable: bool| ContainerDemand {
         requests: std::mem::take(&mut c.resources.requests),
+        limits: std::mem::take(&mut c.resources.limits),
         status: match &c.name {
             Some(name) if resizable => resizes.remove(name),
             _ => None,
@@ -599,6 +607,7 @@ fn demand(spec: &mut WrittenSpec, status: &mut WrittenStatus) -> PodDemand {
             })
             .collect(),
         pod_level: std::mem::take(&mut spec.resources.requests),
+        pod_level_limits: std::mem::take(&mut spec.resources.limits),
         pod_level_status: status.resources.take().map(|resources| ResizeStatus {
             actuated: resources.requests,
             allocated: std::mem::take(&mut status.allocated_resources),

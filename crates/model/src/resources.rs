@@ -1,11 +1,8 @@
 //! Amounts of resources, and what a pod asks for.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
-use serde::{
-    Deserialize,
-    de::{IgnoredAny, MapAccess, Visitor},
-};
+use serde::Deserialize;
 
 use crate::{Name, Quantity, labels};
 
@@ -134,52 +131,21 @@ pub struct ResourceRequirements {
     /// What is set aside for it.
     #[serde(default)]
     pub requests: ResourceList,
-    /// What it may use: only which extended resources are named.
+    /// What it may use at most.
     #[serde(default)]
-    pub limits: ExtendedNames,
+    pub limits: ResourceList,
 }
 
 impl ResourceRequirements {
     /// The extended resources in either.
     pub fn extended(&self) -> impl Iterator<Item = &Name> {
-        self.requests.keys().filter(|name| is_qualified(name)).chain(&self.limits.0)
+        self.requests.keys().chain(self.limits.keys()).filter(|name| is_qualified(name))
     }
 }
-
-/// Which extended resources a list names, whatever their amounts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExtendedNames(pub Vec<Name>);
 
 /// Extended resources have a domain before a slash; cpu, memory and the like have none.
 fn is_qualified(name: &str) -> bool {
     name.contains('/')
-}
-
-impl<'de> Deserialize<'de> for ExtendedNames {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(NamesVisitor)
-    }
-}
-
-struct NamesVisitor;
-
-impl<'de> Visitor<'de> for NamesVisitor {
-    type Value = ExtendedNames;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map of resources")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ExtendedNames, A::Error> {
-        let mut names = Vec::new();
-        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
-            map.next_value::<IgnoredAny>()?;
-            if is_qualified(&name) {
-                names.push(Name::from(&*name));
-            }
-        }
-        Ok(ExtendedNames(names))
-    }
 }
 
 /// A container as far as its demand is concerned.
@@ -187,6 +153,8 @@ impl<'de> Visitor<'de> for NamesVisitor {
 pub struct ContainerDemand {
     /// What it asks for.
     pub requests: ResourceList,
+    /// What it may use at most.
+    pub limits: ResourceList,
     /// What the kubelet has given it so far, while it is being resized.
     pub status: Option<ResizeStatus>,
     /// An init container that keeps running beside the others.
@@ -211,6 +179,8 @@ pub struct PodDemand {
     pub init_containers: Vec<ContainerDemand>,
     /// Resources given for the pod as a whole.
     pub pod_level: ResourceList,
+    /// What the pod as a whole may use at most.
+    pub pod_level_limits: ResourceList,
     /// What the kubelet has given the pod as a whole.
     pub pod_level_status: Option<ResizeStatus>,
     /// What running the pod costs besides its containers.
@@ -272,16 +242,31 @@ impl PodDemand {
         }
     }
 
+    /// What the pod may use at most; `None` if nothing limits it.
+    pub fn limits(&self) -> Option<Resources> {
+        let mut all = self.sum_of(|container| container.limits.clone());
+        for (name, limit) in self.pod_level_limits.iter().filter(|(name, _)| is_pod_level(name)) {
+            all.insert(name.clone(), *limit);
+        }
+        for (name, overhead) in &self.overhead {
+            // What is not limited is not limited by its overhead either.
+            if let Some(limit) = all.get_mut(name).filter(|limit| **limit != Quantity::default()) {
+                *limit = limit.saturating_add(*overhead);
+            }
+        }
+        (!all.is_empty()).then(|| demanded(&all))
+    }
+
     /// Containers run together, init containers one after another, sidecars from their turn on: the most at any moment.
-    fn sum(&self, rules: Rules) -> ResourceList {
+    fn sum_of(&self, amounts: impl Fn(&ContainerDemand) -> ResourceList) -> ResourceList {
         let mut all = ResourceList::new();
         for container in &self.containers {
-            add(&mut all, &self.container(container, rules));
+            add(&mut all, &amounts(container));
         }
         let mut sidecars = ResourceList::new();
         let mut starting = ResourceList::new();
         for container in &self.init_containers {
-            let mut now = self.container(container, rules);
+            let mut now = amounts(container);
             if container.sidecar {
                 add(&mut all, &now);
                 add(&mut sidecars, &now);
@@ -294,6 +279,11 @@ impl PodDemand {
             raise(&mut starting, &now);
         }
         raise(&mut all, &starting);
+        all
+    }
+
+    fn sum(&self, rules: Rules) -> ResourceList {
+        let mut all = self.sum_of(|container| self.container(container, rules));
         if rules.pod_level {
             let given = match &self.pod_level_status {
                 Some(status) if rules.status => self.effective(&self.pod_level, status),

@@ -221,3 +221,26 @@ fn a_null_selector_is_an_absent_one() {
     assert_eq!(with(", labelSelector: null"), with(""));
     assert_ne!(with(", labelSelector: {}"), with(""));
 }
+
+#[test]
+fn limits() {
+    let limited = |cpu: &str| format!("{{name: c, resources: {{limits: {{cpu: {cpu}}}}}}}");
+    let sidecar = "{name: s, restartPolicy: Always, resources: {limits: {cpu: 1}}}";
+    let spec = |init: &[&str], containers: &[&str], more: &str| {
+        let (init, containers) = (init.join(", "), containers.join(", "));
+        format!("spec: {{initContainers: [{init}], containers: [{containers}], {more}}}")
+    };
+    let (one, two, five) = (limited("1"), limited("2"), limited("5"));
+    let cases = [
+        ("nothing is limited", spec(&[], &["{name: c}"], "overhead: {cpu: 1}"), None),
+        ("containers run together", spec(&[], &[&one, &two], ""), Some(3000)),
+        ("an init container runs alone", spec(&[&five], &[&one, &two], ""), Some(5000)),
+        // max(2 + 1, 1 + 5)
+        ("a sidecar stays", spec(&[sidecar, &five], &[&two], ""), Some(6000)),
+        ("what is limited has its overhead", spec(&[], &[&one], "overhead: {cpu: 250m}"), Some(1250)),
+        ("the pod as a whole", spec(&[], &[&one], "resources: {limits: {cpu: 4}}"), Some(4000)),
+    ];
+    for (name, spec, expected) in cases {
+        assert_eq!(pod("p", &spec).limits.as_ref().map(|limits| limits.milli_cpu), expected, "{name}");
+    }
+}

@@ -37,29 +37,44 @@ use tracing::debug;
 
 use crate::{
     access::{PeerIdentity, Refusal},
-    routes::Protected,
+    connections::{Seat, Share},
+    routes::{Protected, is_health},
     server::Limits,
     tls::{Tls, user_of},
 };
 
-/// As many requests at the same time on one connection as kube-scheduler takes.
-const STREAMS: u32 = 250;
 /// HTTP/1.1 cannot be read with a smaller buffer.
 const SMALLEST_BUFFER_BYTES: usize = 8192;
 const PING_EVERY: Duration = Duration::from_secs(30);
+/// How long anything may take on a connection of the reserve.
+const RESERVE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a connection is served with.
 pub(crate) struct Connection {
     router: Router,
     limits: Limits,
     stop: CancellationToken,
+    seat: Seat,
     /// Whether a request has come yet.
     asked: Arc<AtomicBool>,
 }
 
 impl Connection {
-    pub(crate) fn new(Protected(router): &Protected, limits: &Limits, stop: &CancellationToken) -> Self {
-        Self { router: router.clone(), limits: limits.clone(), stop: stop.clone(), asked: Arc::default() }
+    pub(crate) fn new(
+        Protected(router): &Protected,
+        limits: &Limits,
+        stop: &CancellationToken,
+        seat: Seat,
+    ) -> Self {
+        let mut limits = limits.clone();
+        if seat.share() == Share::Reserve {
+            for patience in
+                [&mut limits.header_timeout, &mut limits.handshake_timeout, &mut limits.connection_age]
+            {
+                *patience = RESERVE_PATIENCE.min(*patience);
+            }
+        }
+        Self { router: router.clone(), limits, stop: stop.clone(), seat, asked: Arc::default() }
     }
 
     pub(crate) async fn run(self, stream: TcpStream, tls: Option<&Tls>) {
@@ -69,6 +84,7 @@ impl Connection {
         let handshake = timeout(self.limits.handshake_timeout, tls.acceptor().accept(stream));
         let stream = tokio::select! {
             () = self.stop.cancelled() => return,
+            () = self.seat.gives_way() => return,
             done = handshake => match done {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(error)) => return debug!(%error, "TLS handshake failed"),
@@ -87,6 +103,7 @@ impl Connection {
             .timer(TokioTimer::new())
             .header_read_timeout(self.limits.header_timeout)
             .max_buf_size(self.limits.header_bytes.max(SMALLEST_BUFFER_BYTES))
+            .keep_alive(self.seat.share() == Share::Common)
             .serve_connection(stream, service);
         self.drive(connection).await;
     }
@@ -96,7 +113,7 @@ impl Connection {
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .max_header_list_size(u32::try_from(self.limits.header_bytes).unwrap_or(u32::MAX))
-            .max_concurrent_streams(STREAMS)
+            .max_concurrent_streams(self.limits.http2_streams)
             .keep_alive_interval(PING_EVERY)
             .serve_connection(stream, service);
         self.drive(connection).await;
@@ -108,11 +125,16 @@ impl Connection {
         peer: Option<PeerIdentity>,
     ) -> impl Fn(hyper::Request<Incoming>) -> ServiceFuture + Clone + use<> {
         let routes = TowerToHyperService::new(self.router.clone());
-        let (asked, limit_bytes) = (self.asked.clone(), self.limits.body_bytes);
+        let (asked, seat, limit_bytes) = (self.asked.clone(), self.seat.clone(), self.limits.body_bytes);
         move |request| {
             asked.store(true, Ordering::Relaxed);
-            let (routes, peer) = (routes.clone(), peer.clone());
+            let (routes, peer, in_hand) = (routes.clone(), peer.clone(), seat.begin());
+            let refused = seat.share() == Share::Reserve && !is_health(request.uri().path());
             Box::pin(async move {
+                let _in_hand = in_hand;
+                if refused {
+                    return Ok(Refusal::TooManyConnections.into_response());
+                }
                 if request.body().size_hint().lower() > limit_bytes as u64 {
                     return Ok(Refusal::TooLarge { limit_bytes }.into_response());
                 }
@@ -123,22 +145,28 @@ impl Connection {
         }
     }
 
-    /// Lets the connection run to its end; or, when the process stops or the connection is old, to that of the requests
-    /// in hand.
+    /// Lets the connection run to its end; or, when the process stops, the connection is old or gives way to another, to
+    /// that of the requests in hand.
     async fn drive<C: GracefulConnection>(&self, connection: C) {
         tokio::pin!(connection);
-        let old = tokio::select! {
+        let stopping = tokio::select! {
             _ = &mut connection => return,
             () = self.silence() => return,
-            () = self.stop.cancelled() => false,
-            () = sleep(self.limits.connection_age) => true,
+            () = self.seat.gives_way() => {
+                if !self.seat.is_busy() {
+                    return;
+                }
+                false
+            }
+            () = self.stop.cancelled() => true,
+            () = sleep(self.limits.connection_age) => false,
         };
         connection.as_mut().graceful_shutdown();
-        if old {
-            let _ = timeout(self.limits.drain, connection).await;
-        } else {
+        if stopping {
             // Whoever stops the process says how long that may take.
             let _ = connection.await;
+        } else {
+            let _ = timeout(self.limits.drain, connection).await;
         }
     }
 

@@ -27,7 +27,8 @@
 //!     .protected(Access::new(reviewer, AccessOptions::default(), Clock::system()));
 //! if let Some(port) = Port::from_flag(secure_port) {
 //!     let transport = Transport::Tls(TlsOptions::default());
-//!     let options = ServerOptions { address: bind_address, port, transport, limits: Limits::default() };
+//!     let limits = Limits::default();
+//!     let options = ServerOptions { address: bind_address, port, transport, share_port: false, limits };
 //!     let server = Server::bind(options).await?;
 //!     tokio::spawn(server.serve(routes, stop.cancelled_owned()));
 //! }
@@ -37,12 +38,14 @@
 mod access;
 mod clock;
 mod connection;
+mod connections;
 mod error;
 mod health;
 pub mod metrics;
 mod routes;
 mod server;
 mod tls;
+mod zpages;
 
 pub use access::{Access, AccessOptions, AccessRequest, BoxFuture, ReviewError, Reviewer, User, Verdict};
 pub use clock::Clock;
@@ -50,4 +53,7 @@ pub use error::ServeError;
 pub use health::{Check, Health};
 pub use routes::{Configz, ListPods, Protected, Routes};
 pub use server::{Drained, Limits, Port, Server, ServerOptions, Transport};
-pub use tls::{Certificate, TlsOptions, TlsVersion};
+pub use tls::{
+    Certificate, CipherSuites, KeyExchanges, NamedCertificate, TlsOptions, TlsVersion, UnknownOffer,
+};
+pub use zpages::{Flags, Statusz};

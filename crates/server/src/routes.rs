@@ -7,7 +7,7 @@ use std::{
 
 use axum::{
     Router,
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
     routing::get,
@@ -19,7 +19,28 @@ use crate::{
     access::{Access, guard},
     health::Health,
     metrics::{CONTENT_TYPE, Metrics, PodResources, pod_resources_text},
+    zpages::{self, Flags, Statusz},
 };
+
+/// Where health is told.
+const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+
+/// What is told to those who ask for profiles: a Go program's are not to be had from one in Rust.
+const NO_PROFILES: &str = "\
+There are no Go profiles here: supercargo is written in Rust.
+
+Where time goes:
+  /metrics                      durations of decisions, plugins, bindings
+  perf record -g -p PID         a profile of the process, on its node
+  supercargo bench              the same engine on made-up clusters
+What memory is used for:
+  heaptrack --pid PID, or process_resident_memory_bytes in /metrics
+";
+
+/// Whether a path tells health, and nothing but health.
+pub(crate) fn is_health(path: &str) -> bool {
+    HEALTH.contains(&path)
+}
 
 /// The configurations in force, by name, as `/configz` shows them.
 #[derive(Clone, Default)]
@@ -58,6 +79,27 @@ impl Routes {
     /// With `/metrics/resources`: what each pod asks for.
     pub fn pod_resources(self, list: ListPods) -> Self {
         Self(self.0.route("/metrics/resources", get(async move || pod_resources(list.clone()).await)))
+    }
+
+    /// With `/flagz`: the flags of the process. They must hold no secrets.
+    pub fn flagz(self, flags: Flags) -> Self {
+        let flags = Arc::new(flags);
+        let page = async move |headers: HeaderMap| zpages::flagz(&flags, &headers);
+        Self(self.0.route("/flagz", get(page)))
+    }
+
+    /// With `/statusz`: what runs, since when.
+    pub fn statusz(self, status: Statusz) -> Self {
+        let status = Arc::new(status);
+        let page = async move |headers: HeaderMap| zpages::statusz(&status, &headers);
+        Self(self.0.route("/statusz", get(page)))
+    }
+
+    /// With `/debug/pprof`, which says where to look instead.
+    pub fn profiling(self) -> Self {
+        let page = || get(async || (StatusCode::NOT_IMPLEMENTED, NO_PROFILES));
+        let paths = ["/debug/pprof", "/debug/pprof/", "/debug/pprof/{*profile}"];
+        Self(paths.into_iter().fold(self.0, |router, path| router.route(path, page())))
     }
 
     /// With these routes too. Their handlers find the caller as an `Extension<User>`.

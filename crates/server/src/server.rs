@@ -1,4 +1,4 @@
-//! Listens, takes in connections up to a number, and lets them end when the process does.
+//! Listens, takes connections in, and lets them end when the process does.
 
 use std::{
     future::Future,
@@ -9,8 +9,7 @@ use std::{
 };
 
 use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    net::{TcpListener, TcpSocket, TcpStream},
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -19,6 +18,7 @@ use tracing::{debug, info, warn};
 
 use crate::{
     connection::Connection,
+    connections::{Connections, Seat},
     error::ServeError,
     routes::Protected,
     tls::{Tls, TlsOptions},
@@ -26,6 +26,8 @@ use crate::{
 
 /// How long to wait when the system has no room for another connection.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
+/// Connections that the system keeps for us until they are taken in.
+const BACKLOG: u32 = 1024;
 
 /// Which port to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +72,14 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// How long a TLS handshake may take.
     pub handshake_timeout: Duration,
-    /// How many connections there may be; others wait to be taken in.
+    /// How many connections there may be. Beyond that, idle ones give way.
     pub connections: usize,
+    /// How many of them one client (an address) may hold.
+    pub connections_per_client: usize,
+    /// How many more there may be if none is idle; they are served nothing but health.
+    pub connections_for_health: usize,
+    /// How many requests there may be at the same time on one connection of HTTP/2.
+    pub http2_streams: u32,
     /// How old a connection may become. Callers come again; one that never reads its answers, or whose certificate is no
     /// longer believed, does not stay for ever.
     pub connection_age: Duration,
@@ -87,6 +95,9 @@ impl Default for Limits {
             header_timeout: Duration::from_secs(32),
             handshake_timeout: Duration::from_secs(10),
             connections: 256,
+            connections_per_client: 64,
+            connections_for_health: 16,
+            http2_streams: 250,
             connection_age: Duration::from_secs(600),
             drain: Duration::from_secs(5),
         }
@@ -102,6 +113,8 @@ pub struct ServerOptions {
     pub port: Port,
     /// With TLS or without.
     pub transport: Transport,
+    /// `--permit-port-sharing`: other processes may listen on the same port.
+    pub share_port: bool,
     /// What a caller may take up.
     pub limits: Limits,
 }
@@ -124,7 +137,7 @@ pub struct Drained {
 impl Server {
     /// Listens. Callers are kept waiting until [`Server::serve`].
     pub async fn bind(options: ServerOptions) -> Result<Self, ServeError> {
-        let ServerOptions { address, port, transport, limits } = options;
+        let ServerOptions { address, port, transport, share_port, limits } = options;
         let wanted = SocketAddr::new(address, port.number());
         let tls = match transport {
             Transport::Tls(options) => Some(Arc::new(Tls::new(options, address)?)),
@@ -132,7 +145,7 @@ impl Server {
             Transport::Plain => return Err(ServeError::NotLoopback { address: wanted }),
         };
         let failed = |error| ServeError::Bind { address: wanted, error };
-        let listener = TcpListener::bind(wanted).await.map_err(failed)?;
+        let listener = listen(wanted, share_port).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self { listener, address, tls, limits })
     }
@@ -147,7 +160,7 @@ impl Server {
         let Self { listener, address, tls, limits } = self;
         info!(%address, tls = tls.is_some(), "serving");
         let stop = CancellationToken::new();
-        let slots = Arc::new(Semaphore::new(limits.connections));
+        let open = Connections::new(&limits);
         let mut connections = JoinSet::new();
         let follow_files = follow_files(tls.clone());
         tokio::pin!(shutdown, follow_files);
@@ -156,13 +169,12 @@ impl Server {
                 () = &mut shutdown => break,
                 () = &mut follow_files => {}
                 Some(_) = connections.join_next() => {}
-                (stream, peer, slot) = next_connection(&listener, &slots) => {
-                    let connection = Connection::new(&routes, &limits, &stop);
+                (stream, peer, seat) = next_connection(&listener, &open) => {
+                    let connection = Connection::new(&routes, &limits, &stop, seat);
                     let tls = tls.clone();
                     connections.spawn(async move {
                         connection.run(stream, tls.as_deref()).await;
                         debug!(%peer, "connection closed");
-                        drop(slot);
                     });
                 }
             }
@@ -180,17 +192,26 @@ async fn follow_files(tls: Option<Arc<Tls>>) {
     }
 }
 
-/// Waits for room first: whoever is too many waits in the system's queue, and costs nothing here.
-async fn next_connection(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
-    let slot = slots.clone().acquire_owned().await.expect("never closed");
+fn listen(address: SocketAddr, share_port: bool) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A port whose last connections are still dying away can be listened on again.
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(share_port)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Everybody is taken in at once: whoever asks for health must not wait behind others.
+async fn next_connection(listener: &TcpListener, open: &Arc<Connections>) -> (TcpStream, SocketAddr, Seat) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => return (stream, peer, slot),
+            Ok((stream, peer)) => match open.admit(peer.ip()) {
+                Some(seat) => return (stream, peer, seat),
+                None => debug!(%peer, "too many connections: closed"),
+            },
             Err(error) => {
                 warn!(%error, "a connection could not be taken in");
+                open.shrink();
                 sleep(PAUSE_AFTER_ERROR).await;
             }
         }

@@ -23,6 +23,8 @@ use supercargo_server::{
     },
 };
 
+use super::feature_gates::FeatureGates;
+
 /// Measures.
 pub(crate) struct Measured {
     metrics: Arc<Metrics>,
@@ -40,9 +42,12 @@ struct Last {
 
 impl Measured {
     /// Nothing yet.
-    pub(crate) fn new(configuration: &Configuration) -> Self {
+    pub(crate) fn new(configuration: &Configuration, gates: &FeatureGates, disabled: &[String]) -> Self {
         let build = BuildInfo::new(env!("CARGO_PKG_VERSION"), "");
-        let metrics = Arc::new(Metrics::new(&build, Clock::system()));
+        let metrics = Arc::new(Metrics::new(&build, Clock::system()).without(disabled));
+        for (name, stage, on) in gates.all() {
+            metrics.feature(name, stage, on);
+        }
         let profile = |profile: &supercargo_config::ProfileConfiguration| {
             let mut plugins: Vec<&str> =
                 profile.points.values().flatten().map(|choice| &*choice.plugin).collect();
@@ -285,6 +290,10 @@ impl World for Counted {
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
         self.world.spawn(task);
+    }
+
+    fn yield_now(&self) -> BoxFuture<'static, ()> {
+        self.world.yield_now()
     }
 
     fn send(&self, request: Request) -> BoxFuture<'static, Result<Reply, Unanswered>> {

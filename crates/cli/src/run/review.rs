@@ -7,12 +7,17 @@ use serde_json::{Value, json};
 use supercargo_live::world::{ContentType, Method, Request, SharedWorld};
 use supercargo_server::{AccessRequest, BoxFuture, ReviewError, Reviewer, User, Verdict};
 
-/// Reviews by the API server.
-pub(super) struct ByApiServer(pub(super) SharedWorld);
+/// Reviews by the API server, or by one for each kind of question.
+pub(super) struct ByApiServer {
+    /// `--authentication-kubeconfig`: who tells whose token it is.
+    pub(super) authentication: SharedWorld,
+    /// `--authorization-kubeconfig`: who tells what is allowed.
+    pub(super) authorization: SharedWorld,
+}
 
 impl ByApiServer {
     async fn ask<T: for<'d> Deserialize<'d>>(
-        &self,
+        world: &SharedWorld,
         group: &str,
         kind: &str,
         spec: Value,
@@ -20,7 +25,7 @@ impl ByApiServer {
         let body = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "spec": spec});
         let path = format!("/apis/{group}/v1/{}s", kind.to_lowercase());
         let request = Request::new(Method::Post, path, ContentType::Json, body.to_string().into());
-        let reply = self.0.send(request).await.map_err(|error| ReviewError::new(error.to_string()))?;
+        let reply = world.send(request).await.map_err(|error| ReviewError::new(error.to_string()))?;
         if !reply.is_success() {
             return Err(ReviewError::new(format!("{kind}: {} {}", reply.status, reply.message())));
         }
@@ -61,7 +66,8 @@ impl Reviewer for ByApiServer {
     fn review_token<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<User>, ReviewError>> {
         Box::pin(async move {
             let spec = json!({"token": token});
-            let status: TokenStatus = self.ask("authentication.k8s.io", "TokenReview", spec).await?;
+            let status: TokenStatus =
+                Self::ask(&self.authentication, "authentication.k8s.io", "TokenReview", spec).await?;
             let Named { username, uid, groups, extra } = status.user;
             Ok(status.authenticated.then_some(User { name: username, uid, groups, extra }))
         })
@@ -77,7 +83,8 @@ impl Reviewer for ByApiServer {
                 "user": user.name, "uid": user.uid, "groups": user.groups, "extra": user.extra,
                 "nonResourceAttributes": {"path": path, "verb": verb},
             });
-            let status: AccessStatus = self.ask("authorization.k8s.io", "SubjectAccessReview", spec).await?;
+            let (world, group) = (&self.authorization, "authorization.k8s.io");
+            let status: AccessStatus = Self::ask(world, group, "SubjectAccessReview", spec).await?;
             Ok(Verdict { allowed: status.allowed, reason: status.reason })
         })
     }

@@ -8,126 +8,237 @@ use std::{
     time::Duration,
 };
 
-use supercargo_config::Configuration;
-use supercargo_framework::registry::Registry;
+use jiff::Timestamp;
+use serde_json::Value;
 use supercargo_live::{
     feed::InformerHealth,
     lease::{Lease, Standing},
-    scheduler::Scheduler,
+    scheduler::inspector::Inspector,
     world::{Request, SharedWorld},
 };
+use supercargo_model::{Pod, resources::Resources};
 use supercargo_server::{
     Access, AccessOptions, Certificate, Check, Clock, Configz, Drained, Health, Limits, Port, Routes,
-    ServeError, Server, ServerOptions, TlsOptions, Transport,
+    ServeError, Server, ServerOptions, Statusz, TlsOptions, TlsVersion, Transport, metrics::PodResources,
 };
-use tokio::task::JoinHandle;
+use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::{flags::Options, measure::Measured, review::ByApiServer};
+use super::{
+    flags::{Checked, Options},
+    measure::Measured,
+    review::ByApiServer,
+};
 
 /// How often it is seen whether the API server is there.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(5);
+/// What `/statusz` says that runs: the kube-scheduler that is stood in for, and ourselves.
+const BINARY_VERSION: &str = concat!("1.36.4+supercargo.", env!("CARGO_PKG_VERSION"));
+const EMULATION_VERSION: &str = "1.36";
+/// What is shown instead of a secret.
+const REDACTED: &str = "--- REDACTED ---";
 /// Who cannot read a kind for longer than this decides by what was, and is not ready.
 const MAX_BLINDNESS: Duration = Duration::from_secs(60);
 
-/// Serves.
-pub(super) struct Serving;
+/// All that is needed to serve.
+pub(super) struct Serving {
+    pub(super) options: Options,
+    pub(super) checked: Checked,
+    /// The configuration, as it is shown.
+    pub(super) configuration: Value,
+    pub(super) profiling: bool,
+    /// The way to the API server.
+    pub(super) world: SharedWorld,
+    pub(super) reviewer: ByApiServer,
+    pub(super) lease: Option<Lease>,
+    /// Whether everything has been read once.
+    pub(super) synced: watch::Receiver<bool>,
+    pub(super) informers: InformerHealth,
+    /// Where the informers live: its clock is theirs.
+    pub(super) informers_world: SharedWorld,
+    pub(super) inspector: Inspector,
+    pub(super) measured: Arc<Measured>,
+    pub(super) stop: CancellationToken,
+}
 
 impl Serving {
     /// Starts to serve, if anything is to be served.
-    #[allow(clippy::too_many_arguments, reason = "it puts everything together")]
-    pub(super) async fn start(
-        options: &Options,
-        configuration: &Configuration,
-        registry: &Registry,
-        world: &SharedWorld,
-        lease: &Option<Lease>,
-        scheduler: &Scheduler,
-        measured: Arc<Measured>,
-        informers: &InformerHealth,
-        stop: &CancellationToken,
-    ) -> Result<Option<JoinHandle<Drained>>, ServeError> {
-        let Some(server) = server_options(options) else {
+    pub(super) async fn start(self) -> Result<Option<JoinHandle<Drained>>, ServeError> {
+        let Some(server) = self.server_options() else {
             return Ok(None);
         };
         let server = Server::bind(server).await?;
-        tracing::info!(address = %server.address(), tls = options.insecure_address.is_none(), "serving");
+        tracing::info!(address = %server.address(), tls = self.options.insecure_address.is_none(), "serving");
+        let routes = self.routes();
+        let access = self.access_options();
+        let protected = routes.protected(Access::new(Arc::new(self.reviewer), access, Clock::system()));
+        Ok(Some(tokio::spawn(server.serve(protected, self.stop.cancelled_owned()))))
+    }
+
+    fn routes(&self) -> Routes {
         let configz = Configz::default();
-        let written = serde_json::from_str(&configuration.to_json(registry)).unwrap_or_default();
-        configz.set("componentconfig", written);
-        let health = health(world, lease, scheduler, informers, stop);
-        let routes = Routes::new(health, measured.metrics(), configz);
-        let access = AccessOptions {
+        configz.set("componentconfig", redacted(self.configuration.clone()));
+        let mut routes = Routes::new(self.health(), self.measured.metrics(), configz);
+        let mut paths = vec!["/configz", "/healthz", "/livez", "/metrics", "/readyz"];
+        let (inspector, lease, runtime) = (self.inspector.clone(), self.lease.clone(), Handle::current());
+        // Asked where waiting does not matter.
+        routes = routes.pod_resources(Arc::new(move || match &lease {
+            Some(lease) if lease.standing() != Standing::Leading => Vec::new(),
+            _ => pod_resources(&runtime, &inspector),
+        }));
+        if self.profiling {
+            routes = routes.profiling();
+        }
+        if self.checked.gates.enabled("ComponentFlagz") {
+            routes = routes.flagz(self.options.given.flagz());
+            paths.insert(1, "/flagz");
+        }
+        if self.checked.gates.enabled("ComponentStatusz") {
+            routes = routes.statusz(Statusz {
+                started: Timestamp::now(),
+                binary_version: BINARY_VERSION.to_owned(),
+                emulation_version: EMULATION_VERSION.to_owned(),
+                paths,
+            });
+        }
+        routes
+    }
+
+    fn access_options(&self) -> AccessOptions {
+        let options = &self.options;
+        AccessOptions {
             always_allow_paths: match options.insecure_address {
                 Some(_) => vec!["/*".to_owned()],
                 None => options.authorization_always_allow_paths.clone(),
             },
+            token_ttl: options.authentication_token_webhook_cache_ttl.to_std().unwrap_or_default(),
+            authorized_ttl: options.authorization_webhook_cache_authorized_ttl.to_std().unwrap_or_default(),
+            unauthorized_ttl: options
+                .authorization_webhook_cache_unauthorized_ttl
+                .to_std()
+                .unwrap_or_default(),
             ..AccessOptions::default()
-        };
-        let reviewer = Arc::new(ByApiServer(world.clone()));
-        let protected = routes.protected(Access::new(reviewer, access, Clock::system()));
-        Ok(Some(tokio::spawn(server.serve(protected, stop.clone().cancelled_owned()))))
-    }
-}
-
-fn server_options(options: &Options) -> Option<ServerOptions> {
-    let limits = Limits::default();
-    if let Some(address) = options.insecure_address {
-        let port = Port::from_flag(address.port()).unwrap_or(Port::Ephemeral);
-        return Some(ServerOptions { address: address.ip(), port, transport: Transport::Plain, limits });
-    }
-    let certificate = match (&options.tls_cert_file, &options.tls_private_key_file) {
-        (Some(certificate), Some(key)) => {
-            Certificate::Files { certificate: certificate.clone(), key: key.clone() }
         }
-        _ => Certificate::SelfSigned { directory: options.cert_dir.clone() },
-    };
-    let tls =
-        TlsOptions { certificate, client_ca_file: options.client_ca_file.clone(), ..TlsOptions::default() };
-    let port = Port::from_flag(options.secure_port)?;
-    Some(ServerOptions { address: options.bind_address, port, transport: Transport::Tls(tls), limits })
+    }
+
+    fn server_options(&self) -> Option<ServerOptions> {
+        let options = &self.options;
+        let mut limits = Limits::default();
+        if options.http2_max_streams_per_connection > 0 {
+            limits.http2_streams = options.http2_max_streams_per_connection;
+        }
+        let share_port = options.permit_port_sharing;
+        if let Some(address) = options.insecure_address {
+            let port = Port::from_flag(address.port()).unwrap_or(Port::Ephemeral);
+            let (address, transport) = (address.ip(), Transport::Plain);
+            return Some(ServerOptions { address, port, transport, share_port, limits });
+        }
+        let port = Port::from_flag(options.secure_port)?;
+        let transport = Transport::Tls(self.tls_options());
+        Some(ServerOptions { address: options.bind_address, port, transport, share_port, limits })
+    }
+
+    fn tls_options(&self) -> TlsOptions {
+        let options = &self.options;
+        let certificate = match (&options.tls_cert_file, &options.tls_private_key_file) {
+            (Some(certificate), Some(key)) => {
+                Certificate::Files { certificate: certificate.clone(), key: key.clone() }
+            }
+            _ => Certificate::SelfSigned { directory: options.cert_dir.clone() },
+        };
+        TlsOptions {
+            certificate,
+            client_ca_file: options.client_ca_file.clone(),
+            named_certificates: options.tls_sni_cert_key.clone(),
+            min_version: options.tls_min_version.map_or(TlsVersion::V12, |min| min.version),
+            cipher_suites: self.checked.cipher_suites.clone(),
+            key_exchanges: self.checked.key_exchanges.clone(),
+            http2: !options.disable_http2_serving,
+            ..TlsOptions::default()
+        }
+    }
+
+    /// The checks of kube-scheduler, by its names, and whether the API server is there.
+    fn health(&self) -> Health {
+        let leads = self.lease.clone().map(|lease| {
+            // Fails where we believe to lead, and could not renew the lease in time.
+            Check::new("leaderElection", move || {
+                if lease.standing() == Standing::Leading && !lease.is_held() {
+                    return Err("the lease could not be renewed".to_owned());
+                }
+                Ok(())
+            })
+        });
+        let reachable = Arc::new(AtomicBool::new(false));
+        self.world.spawn(Box::pin(look_at_server(self.world.clone(), reachable.clone(), self.stop.clone())));
+        let server = Check::new("api-server", move || match reachable.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err("the API server does not answer".to_owned()),
+        });
+        let synced =
+            Check::flag("sched-handler-sync", self.synced.clone(), "handlers are not fully synchronized");
+        let (informers, world) = (self.informers.clone(), self.informers_world.clone());
+        let sees =
+            Check::new("informer-watch", move || match &*informers.blind_to(world.uptime(), MAX_BLINDNESS) {
+                [] => Ok(()),
+                kinds => {
+                    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+                    Err(format!("cannot be read any more: {}", names.join(", ")))
+                }
+            });
+        let mut readyz: Vec<Check> = leads.iter().cloned().collect();
+        readyz.extend([Check::shutdown(self.stop.clone()), synced, sees, server]);
+        Health { healthz: leads.into_iter().collect(), livez: vec![Check::ping()], readyz }
+    }
 }
 
-fn health(
-    world: &SharedWorld,
-    lease: &Option<Lease>,
-    scheduler: &Scheduler,
-    informers: &InformerHealth,
-    stop: &CancellationToken,
-) -> Health {
-    let leads = {
-        let lease = lease.clone();
-        // Fails where we believe to lead, and could not renew the lease in time.
-        Check::new("leaderElection", move || match &lease {
-            Some(lease) if lease.standing() == Standing::Leading && !lease.is_held() => {
-                Err("the lease could not be renewed".to_owned())
-            }
-            _ => Ok(()),
-        })
-    };
-    let reachable = Arc::new(AtomicBool::new(false));
-    world.spawn(Box::pin(look_at_server(world.clone(), reachable.clone(), stop.clone())));
-    let server = Check::new("api-server", move || match reachable.load(Ordering::Relaxed) {
-        true => Ok(()),
-        false => Err("the API server does not answer".to_owned()),
-    });
-    let synced = Check::flag("informer-sync", scheduler.synced(), "not everything has been read yet");
-    let sees = {
-        let (world, informers) = (world.clone(), informers.clone());
-        Check::new("informer-watch", move || match &*informers.blind_to(world.uptime(), MAX_BLINDNESS) {
-            [] => Ok(()),
-            kinds => {
-                let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-                Err(format!("cannot be read any more: {}", names.join(", ")))
-            }
-        })
-    };
-    Health {
-        healthz: vec![Check::ping(), leads.clone()],
-        livez: vec![Check::ping(), leads.clone()],
-        readyz: vec![Check::ping(), server, synced, sees, leads, Check::shutdown(stop.clone())],
+/// A configuration without the private keys that it may hold.
+fn redacted(mut configuration: Value) -> Value {
+    for extender in configuration["extenders"].as_array_mut().into_iter().flatten() {
+        if let Some(key) = extender.pointer_mut("/tlsConfig/keyData") {
+            *key = REDACTED.into();
+        }
     }
+    configuration
+}
+
+/// What the pods that the scheduler knows ask for, and may use.
+fn pod_resources(runtime: &Handle, inspector: &Inspector) -> Vec<PodResources> {
+    let pods = inspector.ask(|engine, queue| {
+        let bound = engine.cluster().pods().cloned();
+        bound.chain(queue.pending().map(|pending| pending.pod.clone())).collect::<Vec<Arc<Pod>>>()
+    });
+    let mut pods = runtime.block_on(pods).unwrap_or_default();
+    // A pod that is assumed to be on its node is in both.
+    pods.sort_by(|a, b| {
+        (&a.namespace, &a.name, a.node.is_none()).cmp(&(&b.namespace, &b.name, b.node.is_none()))
+    });
+    pods.dedup_by(|later, kept| later.uid == kept.uid);
+    pods.iter().map(|pod| resources_of(pod)).collect()
+}
+
+fn resources_of(pod: &Pod) -> PodResources {
+    PodResources {
+        namespace: pod.namespace.to_string(),
+        pod: pod.name.to_string(),
+        node: pod.node.as_deref().unwrap_or_default().to_owned(),
+        scheduler: pod.spec.scheduler_name.to_string(),
+        priority: Some(pod.spec.priority),
+        requests: amounts(&pod.spec.requests.fit),
+        limits: pod.limits.as_deref().map(amounts).unwrap_or_default(),
+    }
+}
+
+/// Amounts in base units: cores and bytes.
+fn amounts(resources: &Resources) -> Vec<(String, f64)> {
+    let named = [
+        ("cpu", resources.milli_cpu as f64 / 1000.0),
+        ("memory", resources.memory as f64),
+        ("ephemeral-storage", resources.ephemeral_storage as f64),
+    ];
+    let scalars = resources.scalars.iter().map(|(name, amount)| (name.to_string(), *amount as f64));
+    named.map(|(name, amount)| (name.to_owned(), amount)).into_iter().chain(scalars).collect()
 }
 
 async fn look_at_server(world: SharedWorld, reachable: Arc<AtomicBool>, stop: CancellationToken) {
@@ -137,5 +248,23 @@ async fn look_at_server(world: SharedWorld, reachable: Arc<AtomicBool>, stop: Ca
         let there = answer.is_ok_and(|reply| reply.status < 500);
         reachable.store(there, Ordering::Relaxed);
         world.sleep(LOOK_EVERY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn private_keys_are_not_shown() {
+        let configuration = json!({"extenders": [
+            {"urlPrefix": "https://a", "tlsConfig": {"keyData": "c2VjcmV0", "certData": "eA=="}},
+            {"urlPrefix": "https://b"},
+        ]});
+        let shown = redacted(configuration.clone());
+        assert_eq!(shown["extenders"][0]["tlsConfig"], json!({"keyData": REDACTED, "certData": "eA=="}));
+        assert_eq!(shown["extenders"][1], configuration["extenders"][1]);
     }
 }

@@ -3,14 +3,74 @@
 use crate::invocation::{project, run, supercargo};
 
 #[test]
-fn a_flag_that_is_not_there_is_named_with_the_reason() {
-    let ran = supercargo("run --tls-cipher-suites=TLS_AES_128_GCM_SHA256");
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("unexpected argument '--tls-cipher-suites'"), "{ran}");
-    assert!(ran.stderr.contains("hint: kube-scheduler has this flag, supercargo has not"), "{ran}");
+fn a_flag_that_is_not_there_is_named_with_the_reason_if_there_is_one() {
+    for (flag, why) in [
+        ("--port=0", "hint: kube-scheduler has had no insecure port since 1.24"),
+        ("--audit-log-path=x", "hint: audit flags are kube-apiserver's"),
+        ("--policy-config-file=x", "supercargo config migrate"),
+    ] {
+        let ran = supercargo(&format!("run {flag}"));
+        assert_eq!(ran.code, Some(2));
+        assert!(ran.stderr.contains("unexpected argument") && ran.stderr.contains(why), "{ran}");
+    }
     let ran = supercargo("run --no-such-flag");
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("--no-such-flag") && !ran.stderr.contains("kube-scheduler has"), "{ran}");
+    assert!(ran.stderr.contains("--no-such-flag") && !ran.stderr.contains("hint: kube-scheduler"), "{ran}");
+}
+
+/// kubeadm's flags, and those of hardening guides. The configuration is written, so that it ends.
+#[test]
+fn what_others_start_kube_scheduler_with_starts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for flags in [
+        "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf \
+         --authorization-kubeconfig=/etc/kubernetes/scheduler.conf --bind-address=127.0.0.1 \
+         --kubeconfig=/etc/kubernetes/scheduler.conf --leader-elect=true",
+        "--profiling=false --contention-profiling=false --tls-min-version=VersionTLS12 \
+         --tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 \
+         --tls-curve-preferences=23,29 --disable-http2-serving --http2-max-streams-per-connection=100 -v=4",
+        "--feature-gates=GangScheduling=true --feature-gates kube:AllBeta=true --vmodule=attempt=5,lease*=4 \
+         --logging-format=text --log-flush-frequency=1s --emulated-version=kube=1.36",
+        "--logging-format=json --logging_format=json --log-json-split-stream=true \
+         --feature-gates=LoggingAlphaOptions=true --kube-api-content-type=application/json",
+        "--requestheader-client-ca-file=/etc/kubernetes/pki/front-proxy-ca.crt --requestheader-allowed-names=a,b \
+         --requestheader-username-headers=X-Remote-User --authentication-skip-lookup --permit-port-sharing=1 \
+         --permit-address-sharing --tls-sni-cert-key=a.crt,a.key:*.example.com --tls-sni-cert-key=b.crt,b.key",
+        "--show-hidden-metrics-for-version=1.35 --disabled-metrics=a,b --allow-metric-labels=a,b='c,d' \
+         --pod-max-in-unschedulable-pods-duration=90s --min-compatibility-version=1.35 --leader-elect=f \
+         --leader-elect-resource-lock=leases --authentication-token-webhook-cache-ttl=1m",
+    ] {
+        let ran = run(folder.path(), &format!("run --write-config-to out.yaml {flags}"), "");
+        assert_eq!(ran.code, Some(0), "{flags}: {ran}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_a_hint() {
+    for (flags, told) in [
+        ("--feature-gates=GangSheduling=true", "did you mean GangScheduling?"),
+        ("--emulated-version=1.35", "this is a scheduler of 1.36"),
+        ("--leader-elect-resource-lock=endpoints", "the lock is a Lease"),
+        ("--show-hidden-metrics-for-version=1.2", "say 1.35"),
+        ("--tls-cipher-suites=TLS_NONSENSE", "there is no cipher suite"),
+        ("--tls-curve-preferences=1", "there is no key exchange of number 1"),
+        ("--log-text-split-stream", "add --feature-gates=LoggingAlphaOptions=true"),
+        ("--vmodule=a=1 --logging-format=json", "only supported for the text log format"),
+        ("--tls-min-version=TLS1.2", "VersionTLS12"),
+        ("--tls-sni-cert-key=a.crt", "foo.crt,foo.key"),
+        ("--profiling=perhaps", "neither true nor false"),
+    ] {
+        let ran = supercargo(&format!("run {flags}"));
+        assert_eq!(ran.code, Some(2), "{flags}: {ran}");
+        assert!(ran.stderr.contains(told), "{flags}: {ran}");
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_kube_scheduler_it_stands_in_for() {
+    let ran = supercargo("run --version");
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.stdout.starts_with("Kubernetes v1.36.4+supercargo."), "{ran}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A guest that gives 100 points to nodes of a colour, and does something before that.
-fn prefers(colour: &str, first: &str) -> Vec<u8> {
+pub(crate) fn prefers(colour: &str, first: &str) -> Vec<u8> {
     let text = format!(
         r#"(module
           (import "supercargo" "node_column" (func $node_column (param i32 i32 i32) (result i32)))
@@ -46,18 +46,18 @@ fn prefers(colour: &str, first: &str) -> Vec<u8> {
     wat::parse_str(text).expect("a module")
 }
 
-struct Guest {
+pub(crate) struct Guest {
     folder: TempDir,
 }
 
 impl Guest {
-    fn new(bytes: &[u8]) -> Self {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
         let guest = Self { folder: tempfile::tempdir().expect("a folder") };
         guest.replace(bytes);
         guest
     }
 
-    fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         self.folder.path().join("guest.wasm").display().to_string()
     }
 

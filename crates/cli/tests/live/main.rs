@@ -22,5 +22,6 @@ mod pressure;
 mod processes;
 mod queueing;
 mod scenarios;
+mod serving;
 mod tells;
 mod volumes;

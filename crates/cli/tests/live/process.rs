@@ -39,9 +39,15 @@ pub(crate) struct SchedulerProcess {
 impl SchedulerProcess {
     /// Starts the binary, with health and metrics in the clear on a port of its own.
     pub(crate) fn start(arguments: &[String], log: &Path) -> Self {
+        let clear = ["--insecure-address".to_owned(), "127.0.0.1:0".to_owned()];
+        Self::start_plain(&[&clear, arguments].concat(), log)
+    }
+
+    /// Starts the binary with these arguments alone.
+    pub(crate) fn start_plain(arguments: &[String], log: &Path) -> Self {
         let file = File::create(log).expect("a log file");
         let child = Command::new(env!("CARGO_BIN_EXE_supercargo"))
-            .args(["run", "--insecure-address", "127.0.0.1:0"])
+            .arg("run")
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(file.try_clone().expect("the same file"))
@@ -55,11 +61,16 @@ impl SchedulerProcess {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Asks for a path of its server: the status, and the body.
-    pub(crate) fn get(&self, path: &str) -> Option<(u16, String)> {
+    /// Where it serves, once it does.
+    pub(crate) fn address(&self) -> Option<String> {
         const SAYS: &str = "serving address=";
         let log = self.log();
-        let address = log.split(SAYS).nth(1)?.split_whitespace().next()?.to_owned();
+        Some(log.split(SAYS).nth(1)?.split_whitespace().next()?.to_owned())
+    }
+
+    /// Asks for a path of its server: the status, and the body.
+    pub(crate) fn get(&self, path: &str) -> Option<(u16, String)> {
+        let address = self.address()?;
         let mut stream = TcpStream::connect(&address).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").ok()?;

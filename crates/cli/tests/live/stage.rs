@@ -101,7 +101,19 @@ impl Stage {
         process
     }
 
-    fn start_with(&self, configuration: &str, flags: &[&str]) -> SchedulerProcess {
+    /// A scheduler with profiles of its own that has just been started.
+    pub(crate) fn start_with(&self, configuration: &str, flags: &[&str]) -> SchedulerProcess {
+        let (arguments, log) = self.command_line(configuration, flags);
+        SchedulerProcess::start(&arguments, &log)
+    }
+
+    /// The same, and it serves as the flags say.
+    pub(crate) fn start_secure(&self, configuration: &str, flags: &[&str]) -> SchedulerProcess {
+        let (arguments, log) = self.command_line(configuration, flags);
+        SchedulerProcess::start_plain(&arguments, &log)
+    }
+
+    fn command_line(&self, configuration: &str, flags: &[&str]) -> (Vec<String>, PathBuf) {
         let number = self.logs.fetch_add(1, Ordering::Relaxed);
         let file = self.folder.path().join(format!("config-{number}.yaml"));
         let text = format!(
@@ -119,7 +131,7 @@ impl Stage {
             }
         }
         arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
-        SchedulerProcess::start(&arguments, &self.folder.path().join(format!("scheduler-{number}.log")))
+        (arguments, self.folder.path().join(format!("scheduler-{number}.log")))
     }
 
     /// Writes a file of the scenario; its path.

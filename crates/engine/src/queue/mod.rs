@@ -122,6 +122,11 @@ impl SchedulingQueue {
         }
     }
 
+    /// Pods wait for events no longer than this from here on.
+    pub fn set_max_unschedulable(&mut self, span: Duration) {
+        self.settings.max_unschedulable = span;
+    }
+
     /// Takes in a pod that has no node yet. Where it is then; `None` if it asks for another scheduler.
     pub fn add(&mut self, pod: Arc<Pod>, nominations: &mut Nominations, now: Duration) -> Option<Place> {
         if pod.node.is_some() || self.entries.find(&pod.uid).is_some() {

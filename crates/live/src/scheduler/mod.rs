@@ -8,6 +8,7 @@ mod attempt;
 mod binding;
 mod consult;
 mod facts;
+pub mod inspector;
 pub mod meter;
 mod preemption;
 mod preferences;
@@ -55,7 +56,9 @@ type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState
 /// What logs about single pods go by: there are many of them.
 pub const PODS_TARGET: &str = "supercargo_live::pods";
 
-/// Decisions in a row before other tasks get their turn.
+/// How long decisions go on before other tasks get their turn.
+const SLICE: Duration = Duration::from_millis(10);
+/// Decisions in a row before other tasks get their turn, however short they are: bindings should get under way.
 const CYCLES_IN_A_ROW: usize = 32;
 /// Facts and reports that are taken in a row before the next decision.
 const FACTS_IN_A_ROW: usize = 512;
@@ -102,6 +105,7 @@ enum Report {
     /// An extender is done with a question that others may still have.
     Freed,
     PluginChanged(Name),
+    Asked(inspector::Question),
 }
 
 /// A pod that is on its node in our books, and not yet in the API server's, as far as we know.
@@ -197,6 +201,13 @@ impl Scheduler {
         }
     }
 
+    /// The same, and pods wait for events no longer than this before they are tried anyway.
+    #[must_use]
+    pub fn with_max_unschedulable(mut self, span: Duration) -> Self {
+        self.queue.set_max_unschedulable(span);
+        self
+    }
+
     /// Whether everything has been read once.
     pub fn synced(&self) -> watch::Receiver<bool> {
         self.synced.subscribe()
@@ -213,7 +224,7 @@ impl Scheduler {
     /// Schedules until `stop` ends, or the lease is lost. Bindings that are on their way are waited for.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop.fuse());
-        let mut cycles = 0;
+        let (mut cycles, mut slice_began) = (0, self.world.uptime());
         loop {
             self.take_what_waits();
             self.tell_standing();
@@ -224,8 +235,9 @@ impl Scheduler {
                 Some(popped) => {
                     self.attempt(popped);
                     cycles += 1;
-                    if cycles % CYCLES_IN_A_ROW == 0 {
-                        yield_once().await;
+                    if cycles == CYCLES_IN_A_ROW || self.world.uptime() - slice_began >= SLICE {
+                        self.world.yield_now().await;
+                        (cycles, slice_began) = (0, self.world.uptime());
                     }
                 }
                 None => {
@@ -234,6 +246,7 @@ impl Scheduler {
                         () = &mut stop => break,
                         () = self.wait() => {}
                     }
+                    (cycles, slice_began) = (0, self.world.uptime());
                 }
             }
         }
@@ -278,6 +291,7 @@ impl Scheduler {
             Report::Consulted(consulted) => self.consultation_ended(consulted),
             Report::Freed => self.consult_those_who_wait(),
             Report::PluginChanged(plugin) => self.queue.plugin_changed(&plugin, self.world.uptime()),
+            Report::Asked(question) => question(&self.engine, &self.queue),
         }
     }
 
@@ -356,17 +370,4 @@ impl Scheduler {
             assumed: self.assumed.len(),
         });
     }
-}
-
-/// Lets the other tasks run.
-async fn yield_once() {
-    let mut yielded = false;
-    std::future::poll_fn(|context| {
-        if std::mem::replace(&mut yielded, true) {
-            return std::task::Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        std::task::Poll::Pending
-    })
-    .await;
 }

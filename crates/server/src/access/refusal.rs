@@ -19,6 +19,8 @@ pub(crate) enum Refusal {
     Unknown { path: String },
     /// The body is larger than is read.
     TooLarge { limit_bytes: usize },
+    /// Others keep all connections busy.
+    TooManyConnections,
 }
 
 impl Refusal {
@@ -42,6 +44,10 @@ impl Refusal {
             Self::TooLarge { limit_bytes } => {
                 let message = format!("the request's body is larger than {limit_bytes} bytes");
                 (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+            }
+            Self::TooManyConnections => {
+                let message = "all connections are busy: only health is served, try again later";
+                (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message.into())
             }
         }
     }

@@ -23,6 +23,8 @@ mod scheduling;
 mod summary;
 mod supercargo;
 
+use std::collections::BTreeSet;
+
 pub use api::{Api, ApiClient};
 pub use extenders::Extenders;
 pub use labels::*;
@@ -34,7 +36,7 @@ pub use supercargo::Own;
 use define::Define;
 use process::Process;
 use profile::ProfileFamilies;
-use prometheus::{IntCounterVec, IntGaugeVec, Registry, TextEncoder};
+use prometheus::{IntCounterVec, IntGaugeVec, Registry, TextEncoder, proto::MetricFamily};
 
 use crate::clock::Clock;
 
@@ -77,6 +79,7 @@ pub struct Metrics {
     profiles: ProfileFamilies,
     features: IntGaugeVec,
     registry: Registry,
+    disabled: BTreeSet<String>,
 }
 
 impl Metrics {
@@ -100,7 +103,15 @@ impl Metrics {
                 &["name", "stage"],
             ),
             registry,
+            disabled: BTreeSet::new(),
         }
+    }
+
+    /// The same, and those of these names are not served.
+    #[must_use]
+    pub fn without(mut self, names: &[String]) -> Self {
+        self.disabled.extend(names.iter().cloned());
+        self
     }
 
     /// What is measured in one profile's cycles, with the plugins that it runs.
@@ -120,7 +131,9 @@ impl Metrics {
 
     /// Everything as text.
     pub fn text(&self) -> String {
-        text(&self.registry)
+        let mut families = self.registry.gather();
+        families.retain(|family| !self.disabled.contains(family.name()));
+        text(&families)
     }
 
     /// Where it is all registered, for metrics of others (a plugin's, say).
@@ -198,12 +211,10 @@ impl HealthResults {
 
     /// All results as text.
     pub fn text(&self) -> String {
-        text(&self.registry)
+        text(&self.registry.gather())
     }
 }
 
-fn text(registry: &Registry) -> String {
-    TextEncoder::new()
-        .encode_to_string(&registry.gather())
-        .expect("registered metrics have names and samples")
+fn text(families: &[MetricFamily]) -> String {
+    TextEncoder::new().encode_to_string(families).expect("registered metrics have names and samples")
 }

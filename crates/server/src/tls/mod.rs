@@ -1,9 +1,12 @@
 //! TLS: which certificate is shown, which client certificates are believed, and how both change while the process runs.
 
 mod client;
+mod names;
+mod offer;
 mod pair;
 
 pub(crate) use client::user_of;
+pub use offer::{CipherSuites, KeyExchanges, TlsVersion, UnknownOffer};
 
 use std::{
     net::IpAddr,
@@ -15,15 +18,14 @@ use std::{
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
-        self, RootCertStore, ServerConfig, SupportedProtocolVersion,
-        crypto::ring,
-        server::WebPkiClientVerifier,
-        version::{TLS12, TLS13},
+        self, RootCertStore, ServerConfig, crypto::CryptoProvider, server::WebPkiClientVerifier,
+        sign::CertifiedKey,
     },
 };
 use tracing::{info, warn};
 
 use crate::error::ServeError;
+use names::ByName;
 use pair::{Pair, read, read_certificates};
 
 /// How connections are made safe.
@@ -33,8 +35,16 @@ pub struct TlsOptions {
     pub certificate: Certificate,
     /// Whose client certificates are believed: CN is the user, O the groups. Without it none is asked for.
     pub client_ca_file: Option<PathBuf>,
+    /// `--tls-sni-cert-key`: certificates for callers who ask for certain names.
+    pub named_certificates: Vec<NamedCertificate>,
     /// The oldest TLS that is spoken.
     pub min_version: TlsVersion,
+    /// The cipher suites that are offered.
+    pub cipher_suites: CipherSuites,
+    /// The ways to agree on a key that are offered.
+    pub key_exchanges: KeyExchanges,
+    /// Whether HTTP/2 is offered.
+    pub http2: bool,
     /// How often the files are looked at.
     pub reload_every: Duration,
 }
@@ -44,7 +54,11 @@ impl Default for TlsOptions {
         Self {
             certificate: Certificate::SelfSigned { directory: None },
             client_ca_file: None,
+            named_certificates: Vec::new(),
             min_version: TlsVersion::V12,
+            cipher_suites: CipherSuites::default(),
+            key_exchanges: KeyExchanges::default(),
+            http2: true,
             reload_every: Duration::from_secs(10),
         }
     }
@@ -67,29 +81,28 @@ pub enum Certificate {
     },
 }
 
-/// A version of TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TlsVersion {
-    /// `VersionTLS12`
-    V12,
-    /// `VersionTLS13`
-    V13,
-}
-
-impl TlsVersion {
-    fn and_newer(self) -> Vec<&'static SupportedProtocolVersion> {
-        match self {
-            Self::V12 => vec![&TLS13, &TLS12],
-            Self::V13 => vec![&TLS13],
-        }
-    }
+/// A certificate for callers who ask for certain names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedCertificate {
+    /// The certificate's file.
+    pub certificate: PathBuf,
+    /// Its key's file.
+    pub key: PathBuf,
+    /// The names, also with `*` for their first part; without any, those in the certificate.
+    pub names: Vec<String>,
 }
 
 /// What callers are met with, as of now.
 pub(crate) struct Tls {
     options: TlsOptions,
-    pair: Pair,
+    pairs: Pairs,
     current: RwLock<Current>,
+}
+
+/// The certificate for everybody, and those for certain names.
+struct Pairs {
+    default: Pair,
+    named: Vec<(Pair, Vec<String>)>,
 }
 
 struct Current {
@@ -100,17 +113,21 @@ struct Current {
 
 #[derive(PartialEq, Eq)]
 struct Texts {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
+    default: (Vec<u8>, Vec<u8>),
+    named: Vec<(Vec<u8>, Vec<u8>)>,
     client_ca: Option<Vec<u8>>,
 }
 
 impl Tls {
     pub(crate) fn new(options: TlsOptions, address: IpAddr) -> Result<Self, ServeError> {
-        let pair = Pair::new(&options.certificate, address)?;
-        let texts = Texts::read(&pair, &options)?;
-        let current = RwLock::new(Current { config: config(&texts, &pair, &options)?, texts });
-        Ok(Self { options, pair, current })
+        let named = options.named_certificates.iter().map(|named| {
+            let NamedCertificate { certificate, key, names } = named.clone();
+            (Pair::Files { certificate, key }, names)
+        });
+        let pairs = Pairs { default: Pair::new(&options.certificate, address)?, named: named.collect() };
+        let texts = Texts::read(&pairs, &options)?;
+        let current = RwLock::new(Current { config: config(&texts, &pairs, &options)?, texts });
+        Ok(Self { options, pairs, current })
     }
 
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
@@ -133,30 +150,30 @@ impl Tls {
     }
 
     fn reload(&self) -> Result<bool, ServeError> {
-        let texts = Texts::read(&self.pair, &self.options)?;
+        let texts = Texts::read(&self.pairs, &self.options)?;
         if texts == self.current.read().unwrap_or_else(PoisonError::into_inner).texts {
             return Ok(false);
         }
-        let config = config(&texts, &self.pair, &self.options)?;
+        let config = config(&texts, &self.pairs, &self.options)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Current { config, texts };
         Ok(true)
     }
 }
 
 impl Texts {
-    fn read(pair: &Pair, options: &TlsOptions) -> Result<Self, ServeError> {
-        let (certificate, key) = pair.read()?;
+    fn read(pairs: &Pairs, options: &TlsOptions) -> Result<Self, ServeError> {
+        let default = pairs.default.read()?;
+        let named = pairs.named.iter().map(|(pair, _)| pair.read()).collect::<Result<_, _>>()?;
         let client_ca = options.client_ca_file.as_deref().map(read).transpose()?;
-        Ok(Self { certificate, key, client_ca })
+        Ok(Self { default, named, client_ca })
     }
 }
 
-fn config(texts: &Texts, pair: &Pair, options: &TlsOptions) -> Result<Arc<ServerConfig>, ServeError> {
-    let (chain, key) = pair.parse(&texts.certificate, &texts.key)?;
-    let provider = Arc::new(ring::default_provider());
+fn config(texts: &Texts, pairs: &Pairs, options: &TlsOptions) -> Result<Arc<ServerConfig>, ServeError> {
+    let provider = Arc::new(offer::provider(options.cipher_suites.clone(), options.key_exchanges.clone()));
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&options.min_version.and_newer())
-        .map_err(|error| pair.unusable(error))?;
+        .map_err(|error| pairs.default.unusable(error))?;
     let builder = match (&texts.client_ca, &options.client_ca_file) {
         (Some(text), Some(path)) => {
             let unusable = |error: &dyn std::fmt::Display| ServeError::unusable(path, error);
@@ -164,14 +181,30 @@ fn config(texts: &Texts, pair: &Pair, options: &TlsOptions) -> Result<Arc<Server
             for certificate in read_certificates(text, path)? {
                 roots.add(certificate).map_err(|error| unusable(&error))?;
             }
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone());
             let verifier = verifier.allow_unauthenticated().build().map_err(|error| unusable(&error))?;
             builder.with_client_cert_verifier(verifier)
         }
         _ => builder.with_no_client_auth(),
     };
-    let mut config =
-        builder.with_single_cert(chain, key).map_err(|error: rustls::Error| pair.unusable(error))?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let mut by_name = ByName::new(certified(&texts.default, &pairs.default, &provider)?);
+    for (text, (pair, names)) in texts.named.iter().zip(&pairs.named) {
+        by_name.add(certified(text, pair, &provider)?, names);
+    }
+    let mut config = builder.with_cert_resolver(Arc::new(by_name));
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    if options.http2 {
+        config.alpn_protocols.insert(0, b"h2".to_vec());
+    }
     Ok(Arc::new(config))
+}
+
+fn certified(
+    (certificate, key): &(Vec<u8>, Vec<u8>),
+    pair: &Pair,
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, ServeError> {
+    let (chain, key) = pair.parse(certificate, key)?;
+    let certified = CertifiedKey::from_der(chain, key, provider);
+    certified.map(Arc::new).map_err(|error: rustls::Error| pair.unusable(error))
 }

@@ -1,6 +1,9 @@
 //! What a caller may take up, and how it all ends.
 
-use std::{net::Ipv4Addr, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -21,12 +24,13 @@ use crate::{
 
 const ROOT: &str = "Authorization: Bearer root";
 const SOON: Duration = Duration::from_secs(5);
+const A_SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test]
 async fn without_tls_only_this_machine_is_served() {
     let bind = |address| {
         let (port, transport, limits) = (Port::Ephemeral, Transport::Plain, Limits::default());
-        Server::bind(ServerOptions { address, port, transport, limits })
+        Server::bind(ServerOptions { address, port, transport, share_port: false, limits })
     };
     for address in [Ipv4Addr::UNSPECIFIED, Ipv4Addr::new(192, 0, 2, 1)] {
         let error = bind(address.into()).await.err().expect("refused");
@@ -40,8 +44,8 @@ async fn without_tls_only_this_machine_is_served() {
 async fn a_port_that_is_taken_is_told() {
     let server = Setup::default().start().await;
     let port = Port::from_flag(server.address.port()).expect("not 0");
-    let (transport, limits) = (Transport::Plain, Limits::default());
-    let again = Server::bind(ServerOptions { address: server.address.ip(), port, transport, limits }).await;
+    let (address, transport, limits) = (server.address.ip(), Transport::Plain, Limits::default());
+    let again = Server::bind(ServerOptions { address, port, transport, share_port: false, limits }).await;
     let error = again.err().expect("taken").to_string();
     assert!(error.starts_with(&format!("cannot listen on {}", server.address)), "{error}");
 }
@@ -91,20 +95,82 @@ async fn whoever_says_nothing_is_shown_the_door() {
 }
 
 #[tokio::test]
-async fn those_beyond_the_number_of_connections_wait() {
-    let limits = Limits { connections: 1, ..Limits::default() };
-    let server = Setup { limits, ..Setup::default() }.start().await;
-    let mut first = TcpStream::connect(server.address).await.unwrap();
-    first.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-    let mut some = [0; 12];
-    first.read_exact(&mut some).await.unwrap();
-    assert_eq!(&some, b"HTTP/1.1 200");
+async fn a_port_can_be_shared_by_those_who_agree_to() {
+    let bind = |port| {
+        let (transport, limits) = (Transport::Plain, Limits::default());
+        let address = Ipv4Addr::LOCALHOST.into();
+        Server::bind(ServerOptions { address, port, transport, share_port: true, limits })
+    };
+    let first = bind(Port::Ephemeral).await.unwrap();
+    assert!(bind(Port::from_flag(first.address().port()).unwrap()).await.is_ok());
+}
 
-    let second = tokio::spawn(get(server.address, "/healthz", &[]));
-    let third = get(server.address, "/healthz", &[]);
-    assert!(timeout(Duration::from_millis(100), third).await.is_err(), "there is no room");
-    drop(first);
-    assert_eq!(timeout(SOON, second).await.expect("room").unwrap().code, 200);
+/// Connections that have been served and stay open, as those of an HTTP client with a pool.
+async fn kept_alive(address: SocketAddr, count: usize) -> Vec<TcpStream> {
+    let mut open = Vec::new();
+    for _ in 0..count {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut some = [0; 12];
+        stream.read_exact(&mut some).await.unwrap();
+        assert_eq!(&some, b"HTTP/1.1 200");
+        open.push(stream);
+    }
+    open
+}
+
+async fn is_closed(stream: &mut TcpStream) -> bool {
+    let mut rest = Vec::new();
+    timeout(Duration::from_millis(50), stream.read_to_end(&mut rest)).await.is_ok()
+}
+
+#[tokio::test]
+async fn idle_connections_give_way_to_whoever_asks_for_health() {
+    let server = Setup::default().start().await;
+    let mut open = kept_alive(server.address, 300).await;
+    let answer = timeout(A_SECOND, get(server.address, "/livez", &[])).await.expect("an answer");
+    assert_eq!((answer.code, &*answer.body), (200, "ok"));
+    assert!(is_closed(&mut open[0]).await, "the one that has been idle for longest");
+    assert!(!is_closed(&mut open[299]).await);
+}
+
+#[tokio::test]
+async fn slow_heads_and_silence_hold_up_nobody() {
+    let server = Setup::default().start().await;
+    let mut open = Vec::new();
+    for n in 0..300 {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        if n % 2 == 0 {
+            stream.write_all(b"GET /livez HTTP/1.1\r\nHost").await.unwrap();
+        }
+        open.push(stream);
+    }
+    for path in ["/livez", "/readyz", "/healthz"] {
+        assert_eq!(timeout(A_SECOND, get(server.address, path, &[])).await.expect("an answer").code, 200);
+    }
+}
+
+#[tokio::test]
+async fn where_all_connections_are_busy_health_is_served_and_others_are_told_to_wait() {
+    let (extra, mut begins) = slow();
+    let limits = Limits { connections: 2, connections_for_health: 2, ..Limits::default() };
+    let server = Setup { limits, extra, ..Setup::default() }.start().await;
+    let mut busy = Vec::new();
+    for _ in 0..2 {
+        let request = tokio::spawn(get(server.address, "/slow", &[ROOT]));
+        busy.push((timeout(SOON, begins.recv()).await.expect("it began").unwrap(), request));
+    }
+    let _silent: Vec<_> =
+        [TcpStream::connect(server.address).await, TcpStream::connect(server.address).await].into();
+    let answer = timeout(A_SECOND, get(server.address, "/livez", &[])).await.expect("an answer");
+    assert_eq!(answer.body, "ok");
+    let answer = timeout(A_SECOND, get(server.address, "/metrics", &[ROOT])).await.expect("an answer");
+    assert_eq!(answer.status().1, "TooManyRequests");
+    for (go, request) in busy {
+        drop(go);
+        assert_eq!(timeout(SOON, request).await.expect("an end").unwrap().body, "done");
+    }
+    assert_eq!(get(server.address, "/metrics", &[ROOT]).await.code, 200);
 }
 
 /// `/slow` says that it has begun, and ends when it is told to.

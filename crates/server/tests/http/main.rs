@@ -7,3 +7,4 @@ mod limits;
 mod setup;
 mod text;
 mod tls;
+mod zpages;

@@ -10,10 +10,11 @@ use std::{
 };
 
 use axum::{Extension, Router, routing::get};
+use jiff::Timestamp;
 use serde_json::json;
 use supercargo_server::{
     Access, AccessOptions, AccessRequest, BoxFuture, Clock, Configz, Drained, Health, Limits, Port,
-    ReviewError, Reviewer, Routes, Server, ServerOptions, Transport, User, Verdict,
+    ReviewError, Reviewer, Routes, Server, ServerOptions, Statusz, Transport, User, Verdict,
     metrics::{BuildInfo, Metrics, PodResources},
 };
 use tokio::task::JoinHandle;
@@ -114,12 +115,20 @@ impl Setup {
         configz.set("kubescheduler.config.k8s.io", json!({"kind": "KubeSchedulerConfiguration"}));
         let routes = Routes::new(self.health, metrics.clone(), configz)
             .pod_resources(Arc::new(one_pod))
+            .flagz([("v".to_owned(), "2".to_owned())].into())
+            .statusz(Statusz {
+                started: Timestamp::UNIX_EPOCH,
+                binary_version: "1.36.4".into(),
+                emulation_version: "1.36".into(),
+                paths: vec!["/configz", "/metrics"],
+            })
+            .profiling()
             .merge(self.extra)
             .protected(Access::new(reviewer.clone(), self.access, clock));
 
         let address = Ipv4Addr::LOCALHOST.into();
-        let options =
-            ServerOptions { address, port: Port::Ephemeral, transport: self.transport, limits: self.limits };
+        let (port, transport, limits) = (Port::Ephemeral, self.transport, self.limits);
+        let options = ServerOptions { address, port, transport, share_port: false, limits };
         let server = Server::bind(options).await.expect("a free port");
         let address = server.address();
         let stop = CancellationToken::new();

@@ -13,7 +13,8 @@ use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use supercargo_server::{
-    Certificate, Limits, Port, Server, ServerOptions, TlsOptions, TlsVersion, Transport,
+    Certificate, CipherSuites, Limits, NamedCertificate, Port, Server, ServerOptions, TlsOptions, TlsVersion,
+    Transport,
 };
 use tokio::{io::AsyncReadExt, net::TcpStream, time::timeout};
 use tokio_rustls::{
@@ -119,12 +120,24 @@ fn speaking(protocol: &[u8]) -> ClientConfig {
 }
 
 async fn connect(address: SocketAddr, config: ClientConfig) -> std::io::Result<TlsStream<TcpStream>> {
+    connect_to("localhost", address, config).await
+}
+
+async fn connect_to(
+    name: &'static str,
+    address: SocketAddr,
+    config: ClientConfig,
+) -> std::io::Result<TlsStream<TcpStream>> {
     let stream = TcpStream::connect(address).await?;
-    TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream).await
+    TlsConnector::from(Arc::new(config)).connect(ServerName::try_from(name).unwrap(), stream).await
 }
 
 async fn shown(address: SocketAddr) -> CertificateDer<'static> {
-    let stream = connect(address, curious()).await.expect("a handshake");
+    shown_to("localhost", address).await
+}
+
+async fn shown_to(name: &'static str, address: SocketAddr) -> CertificateDer<'static> {
+    let stream = connect_to(name, address, curious()).await.expect("a handshake");
     stream.get_ref().1.peer_certificates().expect("certificates")[0].clone().into_owned()
 }
 
@@ -165,7 +178,8 @@ fn given(directory: &Directory, (certificate, key): &(String, String)) -> Certif
 async fn fails_to_start(options: TlsOptions) -> String {
     let transport = Transport::Tls(options);
     let address = std::net::Ipv4Addr::LOCALHOST.into();
-    let options = ServerOptions { address, port: Port::Ephemeral, transport, limits: Limits::default() };
+    let (port, limits) = (Port::Ephemeral, Limits::default());
+    let options = ServerOptions { address, port, transport, share_port: false, limits };
     Server::bind(options).await.err().expect("an error").to_string()
 }
 
@@ -337,4 +351,53 @@ async fn a_client_certificate_says_who_calls() {
         Err(_) => true,
     };
     assert!(refused, "a stranger's certificate is not believed");
+}
+
+#[tokio::test]
+async fn names_have_certificates_of_their_own() {
+    let (directory, authority) = (Directory::new("names"), Authority::new());
+    let der =
+        |(certificate, _): &(String, String)| CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+    let pairs = ["default", "pattern", "found"].map(|name| authority.issue(name, &[]));
+    let file = |name: &str, text: &str| directory.write(name, text);
+    let named = |place: usize, names: &[&str]| NamedCertificate {
+        certificate: file(&format!("{place}.crt"), &pairs[place].0),
+        key: file(&format!("{place}.key"), &pairs[place].1),
+        names: names.iter().map(|&name| name.to_owned()).collect(),
+    };
+    let options = TlsOptions {
+        certificate: given(&directory, &pairs[0]),
+        named_certificates: vec![named(1, &["*.example.com", "one.example.net"]), named(2, &[])],
+        ..TlsOptions::default()
+    };
+    let address = tls(options).start().await.address;
+    for (name, place) in [
+        ("a.example.com", 1),
+        ("a.b.example.com", 0),
+        ("one.example.net", 1),
+        ("two.example.net", 0),
+        // The name that is in the certificate itself.
+        ("localhost", 2),
+    ] {
+        assert!(shown_to(name, address).await == der(&pairs[place]), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn offers_can_be_limited() {
+    let suite = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384".to_owned();
+    let (cipher_suites, _) = CipherSuites::named(std::slice::from_ref(&suite)).unwrap();
+    let options = TlsOptions { cipher_suites, http2: false, ..TlsOptions::default() };
+    let server = tls(options).start().await;
+    let mut config = ClientConfig::builder_with_provider(ring::default_provider().into())
+        .with_protocol_versions(&[&TLS12])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anything))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let stream = connect(server.address, config).await.expect("a handshake");
+    let session = stream.get_ref().1;
+    assert_eq!(format!("{:?}", session.negotiated_cipher_suite().unwrap().suite()), suite);
+    assert_eq!(session.alpn_protocol(), Some(&b"http/1.1"[..]));
 }
