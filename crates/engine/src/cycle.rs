@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use supercargo_framework::{
-    Code, Status,
-    preemption::{Adviser, FilterState, NodeVerdicts, Nominations, Rejection, Resolvable},
+    Code,
+    preemption::{Adviser, FilterState, NodeVerdicts, Nominations, NotNominated, Rejection, Resolvable},
     profile::{CycleError, PreFilterEnd, PreFiltered, Profile, ProfileRunner},
     registry::Point,
     stopwatch::Stopwatch,
@@ -225,6 +225,11 @@ impl Engine {
         self.find(scheduler_name).cloned()
     }
 
+    /// The nominations of pods that room is being made for.
+    pub fn nominations(&self) -> &Nominations {
+        &self.nominations
+    }
+
     /// The claims of pods that room is being made for.
     pub fn nominations_mut(&mut self) -> &mut Nominations {
         &mut self.nominations
@@ -278,20 +283,28 @@ impl Engine {
     fn refuse(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
         let profile = &self.profiles[index].profile;
         let refusals = self.shapes.last()?.refusals(&self.cluster)?;
-        let resolvable =
-            Resolvable { count: refusals.resolvable_count(), nodes: &|| refusals.resolvable().collect() };
-        let preemption = match profile.has_post_filter_plugins() {
-            true => Some(Err(profile.foregone_post_filter(&self.cluster, pod, &resolvable)?)),
+        let resolvable = Resolvable {
+            count: refusals.resolvable_count(),
+            nodes: &|| refusals.resolvable().collect(),
+            was_pre_filtered_by: &|plugin| profile.has_pre_filter_plugin(plugin),
+        };
+        let not_nominated = match profile.has_post_filter_plugins() {
+            true => Some(profile.foregone_post_filter(&self.cluster, pod, &resolvable)?),
             false => None,
         };
         let brief = BriefRefusal { summary: refusals.summary(), refusal: refusals.refusal() };
         let seed = cycle_seed(self.settings.seed, self.cycles);
         let name = profile.scheduler_name().clone();
-        let decision = Decision::new(pod, name, seed, self.cluster.node_count());
+        let mut decision = Decision::new(pod, name, seed, self.cluster.node_count());
+        decision.brief = Some(brief);
+        if let Some(NotNominated { status, clears }) = not_nominated {
+            decision.clears_nomination = clears;
+            decision.preemption = Some(Err(status));
+        }
         // All nodes count as looked at, which leads back to where the search started; there may be fewer nodes than then.
         self.next_start %= self.cluster.node_count().max(1);
         self.ways.count(Way::Refused);
-        Some(Placement::Decided(Box::new(Decision { preemption, brief: Some(brief), ..decision })))
+        Some(Placement::Decided(Box::new(decision)))
     }
 
     /// Why each node refuses a pod that no node is open to, as [`Self::decide`] would tell it, where that is known without
@@ -583,12 +596,13 @@ impl Engine {
             Err(_) => Some(Code::Error),
         };
         match profile.profile.timed_point(Point::PreFilter, pre_filter, refused)? {
-            PreFilterEnd::Rejected { rejection, state } => {
+            PreFilterEnd::Rejected { rejection, narrowed_by, state } => {
                 decision.verdicts.others = rejection.status.clone();
+                decision.narrowed_by = narrowed_by;
                 decision.refused = Some(rejection);
                 self.make_room(profile, pod, &state, advice, decision)?;
             }
-            PreFilterEnd::Go(PreFiltered { state, nodes, others }) => {
+            PreFilterEnd::Go(PreFiltered { state, nodes, narrowed_by, others }) => {
                 let search = || self.search(profile, pod, &state, nodes.as_ref(), advice, decision);
                 let code = |found: &Result<Vec<NodeId>, Halt>| match found {
                     Ok(found) => found.is_empty().then_some(Code::Unschedulable),
@@ -597,6 +611,7 @@ impl Engine {
                 };
                 let feasible = profile.profile.timed_point(Point::Filter, search, code)?;
                 decision.verdicts.others = others;
+                decision.narrowed_by = narrowed_by;
                 self.record_rejections(decision, nodes.as_ref());
                 if feasible.is_empty() {
                     self.make_room(profile, pod, &state, advice, decision)?;
@@ -786,8 +801,10 @@ impl Engine {
             adviser: preempting.as_ref().map(|preempting| preempting as &dyn Adviser),
         };
         let post_filter = || profile.profile.post_filter(&runner, pod, &decision.verdicts);
-        let code = |made: &Result<_, Status>| made.as_ref().err().map(|status| status.code);
-        decision.preemption = Some(profile.profile.timed_point(Point::PostFilter, post_filter, code));
+        let code = |made: &Result<_, NotNominated>| made.as_ref().err().map(|refused| refused.status.code);
+        let made = profile.profile.timed_point(Point::PostFilter, post_filter, code);
+        decision.clears_nomination = made.as_ref().is_err_and(|refused| refused.clears);
+        decision.preemption = Some(made.map_err(|refused| refused.status));
         match preempting.and_then(|preempting| preempting.halt.into_inner()) {
             Some(halt) => Err(halt),
             None => Ok(()),

@@ -13,7 +13,7 @@ use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 use crate::{
     event::EventInterest,
-    preemption::{FilterRunner, NodeVerdicts, Nomination, Resolvable},
+    preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated, Resolvable},
     status::{Status, Verdict},
 };
 
@@ -148,17 +148,17 @@ pub trait Filter: Send + Sync {
 
 /// Called when no node is left, to make room.
 pub trait PostFilter: Send + Sync {
-    /// Looks for a node where room could be made.
+    /// Looks for a node where room could be made. A plain [`Status`] leaves an earlier nomination of the pod alone.
     fn post_filter(
         &self,
         runner: &dyn FilterRunner,
         pod: &Pod,
         verdicts: &NodeVerdicts,
-    ) -> Result<Nomination, Status>;
+    ) -> Result<Nomination, NotNominated>;
 
     /// Why there is no such node, if that follows without trying any; `None` if it must be tried. The pod has no claim to a
     /// node, and nobody is ahead of it anywhere.
-    fn foregone(&self, _cluster: &Cluster, _pod: &Pod, _resolvable: &Resolvable<'_>) -> Option<Status> {
+    fn foregone(&self, _cluster: &Cluster, _pod: &Pod, _resolvable: &Resolvable<'_>) -> Option<NotNominated> {
         None
     }
 }
@@ -299,6 +299,11 @@ pub trait Permit: Send + Sync {
 
 /// Does what must be done before a pod is bound.
 pub trait PreBind: Send + Sync {
+    /// Whether there is anything to do for the pod. If there is, the pod's status names the node meanwhile.
+    fn is_needed(&self, _pod: &Pod, _node: &str) -> bool {
+        true
+    }
+
     /// Prepares the node for the pod.
     fn pre_bind(&self, pod: &Pod, node: &str) -> Verdict;
 }

@@ -17,8 +17,8 @@ use crate::{
         ScoreInput,
     },
     preemption::{
-        Adviser, Candidate, FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, Rejection,
-        Resolvable,
+        Adviser, Candidate, FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, NotNominated,
+        Rejection, Resolvable,
     },
     queueing::QueueRules,
     registry::{Plugin, Point},
@@ -139,6 +139,8 @@ pub struct PreFiltered {
     pub state: FilterState,
     /// The only nodes worth looking at; `None` for all.
     pub nodes: Option<BTreeSet<Name>>,
+    /// The plugins that narrowed the nodes to those.
+    pub narrowed_by: BTreeSet<Name>,
     /// What is said of every other node.
     pub others: Status,
 }
@@ -151,6 +153,8 @@ pub enum PreFilterEnd {
     Rejected {
         /// By whom, and why. The plugin's name is empty where several narrowed the nodes to none.
         rejection: Rejection,
+        /// The plugins that had narrowed the nodes until then.
+        narrowed_by: BTreeSet<Name>,
         /// What was prepared until then.
         state: FilterState,
     },
@@ -242,6 +246,11 @@ impl Profile {
         !self.score.is_empty()
     }
 
+    /// Whether a plugin is asked before nodes are looked at.
+    pub fn has_pre_filter_plugin(&self, plugin: &str) -> bool {
+        position(&self.pre_filter, plugin).is_some()
+    }
+
     /// Whether anything tries to make room.
     pub fn has_post_filter_plugins(&self) -> bool {
         !self.post_filter.is_empty()
@@ -329,7 +338,7 @@ impl Profile {
                     }
                     if nodes.as_ref().is_some_and(BTreeSet::is_empty) {
                         let rejection = narrowed_to_nothing(&narrowed_by);
-                        return Ok(PreFilterEnd::Rejected { rejection, state });
+                        return Ok(PreFilterEnd::Rejected { rejection, narrowed_by, state });
                     }
                 }
                 Err(status) if matches!(status.code, Code::Error | Code::Pending) => {
@@ -341,17 +350,20 @@ impl Profile {
                     let ends_here = status.code == Code::UnschedulableAndUnresolvable;
                     refused = Some(rejection(name, status));
                     if ends_here {
+                        // Nothing but this plugin's mind can change the outcome.
+                        narrowed_by.clear();
                         break;
                     }
                 }
             }
         }
         Ok(match refused {
-            Some(rejection) => PreFilterEnd::Rejected { rejection, state },
+            Some(rejection) => PreFilterEnd::Rejected { rejection, narrowed_by, state },
             None => PreFilterEnd::Go(PreFiltered {
                 state,
                 others: others_status(nodes.is_some(), &narrowed_by),
                 nodes,
+                narrowed_by,
             }),
         })
     }
@@ -426,21 +438,24 @@ impl Profile {
         Ok(())
     }
 
-    /// Runs the PostFilter plugins until one finds a way to make room.
+    /// Runs the PostFilter plugins until one finds a way to make room, or fails, or says that nobody can. The last that
+    /// takes an earlier nomination back decides about it.
     pub fn post_filter(
         &self,
         runner: &dyn FilterRunner,
         pod: &Pod,
         verdicts: &NodeVerdicts,
-    ) -> Result<Nomination, Status> {
+    ) -> Result<Nomination, NotNominated> {
         let mut merged = MergedPostFilter::default();
         for Named { name, plugin } in &self.post_filter {
-            match self.timed(name, Point::PostFilter, || plugin.post_filter(runner, pod, verdicts)) {
+            let run = || plugin.post_filter(runner, pod, verdicts);
+            let code = |refused: &NotNominated| refused.status.code;
+            match self.timed_plugin(name, Point::PostFilter, run, code) {
                 Ok(nomination) => return Ok(nomination),
-                Err(status) => merged.add(status)?,
+                Err(refused) => merged.add(refused)?,
             }
         }
-        Err(merged.status())
+        Err(merged.refused())
     }
 
     /// What [`Self::post_filter`] says of a pod that fits nowhere, if that follows without trying anything.
@@ -449,14 +464,14 @@ impl Profile {
         cluster: &Cluster,
         pod: &Pod,
         resolvable: &Resolvable<'_>,
-    ) -> Option<Status> {
+    ) -> Option<NotNominated> {
         let mut merged = MergedPostFilter::default();
         for Named { plugin, .. } in &self.post_filter {
             if let Err(last) = merged.add(plugin.foregone(cluster, pod, resolvable)?) {
                 return Some(last);
             }
         }
-        Some(merged.status())
+        Some(merged.refused())
     }
 
     /// Scores the feasible nodes: prepare, score, normalize, weigh and sum.
@@ -673,6 +688,10 @@ impl FilterRunner for ProfileRunner<'_> {
         self.state.clone()
     }
 
+    fn was_pre_filtered_by(&self, plugin: &str) -> bool {
+        self.profile.pre_filter.iter().take(self.state.0.len()).any(|step| *step.name == *plugin)
+    }
+
     fn filter(&self, state: &FilterState, pod: &Pod, node: &NodeInfo) -> Result<(), Rejection> {
         self.profile.filter_with_nominated(state, self.cluster, self.nominations, pod, node)
     }
@@ -698,31 +717,25 @@ impl FilterRunner for ProfileRunner<'_> {
 }
 
 /// What several PostFilter plugins that cannot help come to.
+#[derive(Default)]
 struct MergedPostFilter {
-    code: Code,
     reasons: Vec<Cow<'static, str>>,
-}
-
-impl Default for MergedPostFilter {
-    fn default() -> Self {
-        Self { code: Code::Pending, reasons: Vec::new() }
-    }
+    clears: bool,
 }
 
 impl MergedPostFilter {
     /// Goes on after a refusal; ends with anything else.
-    fn add(&mut self, status: Status) -> Result<(), Status> {
-        match status.code {
-            Code::Unschedulable => self.code = Code::Unschedulable,
-            Code::Pending => {}
-            _ => return Err(status),
+    fn add(&mut self, refused: NotNominated) -> Result<(), NotNominated> {
+        if refused.status.code != Code::Unschedulable {
+            return Err(refused);
         }
-        self.reasons.extend(status.reasons.iter().cloned());
+        self.clears |= refused.clears;
+        self.reasons.extend(refused.status.reasons.iter().cloned());
         Ok(())
     }
 
-    fn status(self) -> Status {
-        Status::new(self.code, self.reasons)
+    fn refused(self) -> NotNominated {
+        NotNominated { status: Status::new(Code::Unschedulable, self.reasons), clears: self.clears }
     }
 }
 

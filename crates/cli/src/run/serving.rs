@@ -11,6 +11,7 @@ use std::{
 use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
+    feed::InformerHealth,
     lease::{Lease, Standing},
     scheduler::Scheduler,
     world::{Request, SharedWorld},
@@ -27,6 +28,8 @@ use super::{flags::Options, measure::Measured, review::ByApiServer};
 /// How often it is seen whether the API server is there.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Who cannot read a kind for longer than this decides by what was, and is not ready.
+const MAX_BLINDNESS: Duration = Duration::from_secs(60);
 
 /// Serves.
 pub(super) struct Serving;
@@ -42,6 +45,7 @@ impl Serving {
         lease: &Option<Lease>,
         scheduler: &Scheduler,
         measured: Arc<Measured>,
+        informers: &InformerHealth,
         stop: &CancellationToken,
     ) -> Result<Option<JoinHandle<Drained>>, ServeError> {
         let Some(server) = server_options(options) else {
@@ -52,7 +56,7 @@ impl Serving {
         let configz = Configz::default();
         let written = serde_json::from_str(&configuration.to_json(registry)).unwrap_or_default();
         configz.set("componentconfig", written);
-        let health = health(world, lease, scheduler, stop);
+        let health = health(world, lease, scheduler, informers, stop);
         let routes = Routes::new(health, measured.metrics(), configz);
         let access = AccessOptions {
             always_allow_paths: match options.insecure_address {
@@ -89,6 +93,7 @@ fn health(
     world: &SharedWorld,
     lease: &Option<Lease>,
     scheduler: &Scheduler,
+    informers: &InformerHealth,
     stop: &CancellationToken,
 ) -> Health {
     let leads = {
@@ -108,10 +113,20 @@ fn health(
         false => Err("the API server does not answer".to_owned()),
     });
     let synced = Check::flag("informer-sync", scheduler.synced(), "not everything has been read yet");
+    let sees = {
+        let (world, informers) = (world.clone(), informers.clone());
+        Check::new("informer-watch", move || match &*informers.blind_to(world.uptime(), MAX_BLINDNESS) {
+            [] => Ok(()),
+            kinds => {
+                let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+                Err(format!("cannot be read any more: {}", names.join(", ")))
+            }
+        })
+    };
     Health {
         healthz: vec![Check::ping(), leads.clone()],
         livez: vec![Check::ping(), leads.clone()],
-        readyz: vec![Check::ping(), server, synced, leads, Check::shutdown(stop.clone())],
+        readyz: vec![Check::ping(), server, synced, sees, leads, Check::shutdown(stop.clone())],
     }
 }
 

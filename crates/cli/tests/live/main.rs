@@ -21,5 +21,6 @@ mod preemption;
 mod pressure;
 mod processes;
 mod queueing;
+mod scenarios;
 mod tells;
 mod volumes;
