@@ -283,23 +283,28 @@ impl Engine {
     fn refuse(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
         let profile = &self.profiles[index].profile;
         let refusals = self.shapes.last()?.refusals(&self.cluster)?;
-        let resolvable =
-            Resolvable { count: refusals.resolvable_count(), nodes: &|| refusals.resolvable().collect() };
-        let refused = match profile.has_post_filter_plugins() {
+        let resolvable = Resolvable {
+            count: refusals.resolvable_count(),
+            nodes: &|| refusals.resolvable().collect(),
+            was_pre_filtered_by: &|plugin| profile.has_pre_filter_plugin(plugin),
+        };
+        let not_nominated = match profile.has_post_filter_plugins() {
             true => Some(profile.foregone_post_filter(&self.cluster, pod, &resolvable)?),
             false => None,
         };
         let brief = BriefRefusal { summary: refusals.summary(), refusal: refusals.refusal() };
         let seed = cycle_seed(self.settings.seed, self.cycles);
         let name = profile.scheduler_name().clone();
-        let decision = Decision::new(pod, name, seed, self.cluster.node_count());
+        let mut decision = Decision::new(pod, name, seed, self.cluster.node_count());
+        decision.brief = Some(brief);
+        if let Some(NotNominated { status, clears }) = not_nominated {
+            decision.clears_nomination = clears;
+            decision.preemption = Some(Err(status));
+        }
         // All nodes count as looked at, which leads back to where the search started; there may be fewer nodes than then.
         self.next_start %= self.cluster.node_count().max(1);
         self.ways.count(Way::Refused);
-        let clears_nomination = refused.as_ref().is_none_or(|refused| refused.clears);
-        let preemption = refused.map(|refused| Err(refused.status));
-        let brief = Some(brief);
-        Some(Placement::Decided(Box::new(Decision { preemption, clears_nomination, brief, ..decision })))
+        Some(Placement::Decided(Box::new(decision)))
     }
 
     /// Why each node refuses a pod that no node is open to, as [`Self::decide`] would tell it, where that is known without

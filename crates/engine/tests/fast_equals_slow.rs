@@ -457,6 +457,7 @@ impl Twins {
         assert_eq!(fast.message(), slow.message(), "{at}");
         assert_eq!(fast.failure(), slow.failure(), "{at}");
         assert_eq!(fast.preemption, slow.preemption, "{at}");
+        assert_eq!(fast.clears_nomination, slow.clears_nomination, "{at}");
         assert_eq!((fast.seed, fast.evaluated()), (slow.seed, slow.evaluated()), "{at}");
         if fast.brief.is_some() {
             assert_eq!(self.fast.verdicts(pod), Some(slow.verdicts), "{at}");

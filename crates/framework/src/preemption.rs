@@ -75,6 +75,8 @@ pub struct Resolvable<'a> {
     pub count: usize,
     /// Which they are.
     pub nodes: &'a dyn Fn() -> Vec<NodeId>,
+    /// Whether a plugin is asked before nodes are looked at.
+    pub was_pre_filtered_by: &'a dyn Fn(&str) -> bool,
 }
 
 /// The sentence that a pod is told when no node is left.

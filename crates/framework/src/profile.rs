@@ -246,6 +246,11 @@ impl Profile {
         !self.score.is_empty()
     }
 
+    /// Whether a plugin is asked before nodes are looked at.
+    pub fn has_pre_filter_plugin(&self, plugin: &str) -> bool {
+        position(&self.pre_filter, plugin).is_some()
+    }
+
     /// Whether anything tries to make room.
     pub fn has_post_filter_plugins(&self) -> bool {
         !self.post_filter.is_empty()

@@ -195,8 +195,8 @@ impl PostFilter for DefaultPreemption {
             let tried = (&Status::unresolvable(NO_VICTIMS), resolvable.count);
             let others = (&Status::unresolvable(NOT_HELPFUL), cluster.node_count() - resolvable.count);
             let reasons = summary([tried, others].into_iter());
-            let message = no_node_available(cluster.node_count(), &reasons);
-            in_words(NotNominated::clearing(Status::unschedulable(message)))
+            let status = Status::unschedulable(no_node_available(cluster.node_count(), &reasons));
+            in_words(NotNominated::clearing(status))
         })
     }
 }

@@ -90,8 +90,9 @@ impl PostFilter for DynamicResources {
         Err(Status::unschedulable(NOTHING_TO_DEALLOCATE).into())
     }
 
-    fn foregone(&self, _: &Cluster, _: &Pod, _: &Resolvable<'_>) -> Option<NotNominated> {
-        Some(Status::unschedulable(NOTHING_TO_DEALLOCATE).into())
+    fn foregone(&self, _: &Cluster, _: &Pod, resolvable: &Resolvable<'_>) -> Option<NotNominated> {
+        let asked = (resolvable.was_pre_filtered_by)(NAME);
+        asked.then(|| Status::unschedulable(NOTHING_TO_DEALLOCATE).into())
     }
 }
 
