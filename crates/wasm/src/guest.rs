@@ -13,6 +13,7 @@ use supercargo_framework::{
     points::{CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, PreScore, PreScoreOutcome, Score},
     vector::vectorized,
 };
+use supercargo_manifest::clip;
 use supercargo_model::{
     Cluster, Name, NodeId, NodeInfo, Pod, PodSpec,
     changes::{History, Moment},
@@ -199,7 +200,7 @@ impl Guest {
         };
         let reason = match (reason, instance.text(reason)) {
             (NO_TEXT, _) => format!("node(s) were refused by {}", self.name),
-            (_, Some(text)) => text.to_string(),
+            (_, Some(text)) => clip(text).into_owned(),
             (id, None) => {
                 let node = node();
                 return Err(Fault(format!("the reason {id} for node {node} is not the id of a text")));

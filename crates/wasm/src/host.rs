@@ -1,7 +1,8 @@
 //! What all guests share: the compiler, the clock that interrupts them, and who is told about them.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read},
     path::Path,
     sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
 };
@@ -15,15 +16,13 @@ use crate::{
     guest::{Guest, Running},
     instance::Fault,
     module::{self, Steps, Unfit},
-    settings::{self, Settings},
+    settings::{self, Bytes, Limits, Settings},
     state::State,
     ticker::Ticker,
 };
 
 /// Compiled modules that are kept, so that the same file is compiled once while a configuration is read.
 const KEPT_MODULES: usize = 16;
-/// A file beyond this is not read.
-const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Something that an operator should know about a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +74,7 @@ struct Machine {
 
 struct Compiled {
     bytes: Arc<[u8]>,
-    memory_bytes: u64,
+    limits: Limits,
     pre: InstancePre<State>,
     steps: Steps,
 }
@@ -130,19 +129,19 @@ impl Host {
         settings: &Settings,
         bytes: &Arc<[u8]>,
     ) -> Result<(InstancePre<State>, Steps), Vec<Unfit>> {
-        let memory_bytes = settings.limits.memory_bytes;
+        let limits = &settings.limits;
         let compiled = || self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |known: &&Compiled| known.bytes == *bytes && known.memory_bytes == memory_bytes;
+        let same = |known: &&Compiled| known.bytes == *bytes && known.limits == *limits;
         if let Some(known) = compiled().iter().find(same) {
             return Ok((known.pre.clone(), known.steps));
         }
         let machine = self.machine().map_err(|Fault(what)| vec![Unfit::new(what)])?;
-        let (pre, steps) = module::compile(&machine.engine, bytes, &settings.limits)?;
+        let (pre, steps) = module::compile(&machine.engine, bytes, limits)?;
         let mut compiled = compiled();
         if compiled.len() >= KEPT_MODULES {
             compiled.remove(0);
         }
-        compiled.push(Compiled { bytes: bytes.clone(), memory_bytes, pre: pre.clone(), steps });
+        compiled.push(Compiled { bytes: bytes.clone(), limits: limits.clone(), pre: pre.clone(), steps });
         Ok((pre, steps))
     }
 
@@ -156,7 +155,7 @@ impl Host {
             problem
         };
         let all = |unfit: Vec<Unfit>| -> Problems { unfit.iter().map(told).collect() };
-        let bytes = read(&settings.path).map_err(|unfit| all(vec![unfit]))?;
+        let bytes = read(&settings.path, &settings.limits).map_err(|unfit| all(vec![unfit]))?;
         let running = self.start(&settings, &bytes).map_err(all)?;
         let steps = running.steps;
         Ok((Guest::new(name.clone(), settings, bytes, self.clone(), running), steps))
@@ -168,19 +167,31 @@ impl Host {
 }
 
 /// The bytes of a guest's file.
-pub(crate) fn read(path: &Path) -> Result<Arc<[u8]>, Unfit> {
+pub(crate) fn read(path: &Path, limits: &Limits) -> Result<Arc<[u8]>, Unfit> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Unfit::new("there is no such file")
             .hint("a relative path starts at the folder of the configuration"),
-        io::ErrorKind::IsADirectory => Unfit::new("this is a folder, and a file is needed"),
         io::ErrorKind::PermissionDenied => Unfit::new("this file may not be read by the scheduler"),
         _ => Unfit::new(format!("cannot be read: {error}")),
     };
-    let length = fs::metadata(path).map_err(unreadable)?.len();
-    if length > MAX_FILE_BYTES {
-        return Err(Unfit::new(format!("has {length} bytes, and a guest has at most {MAX_FILE_BYTES}")));
+    let metadata = fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(Unfit::new("this is a folder, and a file is needed"));
     }
-    fs::read(path).map(Arc::from).map_err(unreadable)
+    if !metadata.is_file() {
+        return Err(Unfit::new("this is not a regular file").hint("devices and pipes are not read"));
+    }
+    let mut bytes = Vec::new();
+    // One more than it may have: it may grow while it is read.
+    let file = fs::File::open(path).map_err(unreadable)?;
+    file.take(limits.module_bytes + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > limits.module_bytes {
+        let (length, limit) = (metadata.len().max(bytes.len() as u64), Bytes(limits.module_bytes));
+        let hint =
+            "raise `moduleSize` in its arguments, or build it for size (opt-level = \"s\", strip = true)";
+        return Err(Unfit::new(format!("has {length} bytes, and may have {limit}")).hint(hint));
+    }
+    Ok(bytes.into())
 }
 
 impl Loader for Host {

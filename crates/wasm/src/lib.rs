@@ -12,6 +12,7 @@
 //! registry.load_others_with(supercargo_wasm::Host::default());
 //! ```
 
+mod complexity;
 mod facts;
 mod fast;
 mod guest;
@@ -23,6 +24,7 @@ mod settings;
 mod state;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod text;
 mod ticker;
 
 pub use host::{Event, Host};

@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use wasmtime::{Engine, ExternType, Func, FuncType, InstancePre, Linker, Module, Store, ValType};
 
 use crate::{
-    settings::{Bytes, Limits},
+    complexity,
+    settings::{Bytes, Limits, MAX_TEXT_BYTES},
     state::{FUNCTIONS, IMPORTS, State, link},
+    text,
 };
 
 /// The version of the contract between guests and this host.
@@ -94,6 +96,7 @@ pub(crate) fn compile(
 ) -> Result<(InstancePre<State>, Steps), Vec<Unfit>> {
     let bytes = in_binary(bytes).map_err(|unfit| vec![unfit])?;
     looks_like_a_module(&bytes).map_err(|unfit| vec![unfit])?;
+    complexity::check(&bytes, limits).map_err(|unfit| vec![unfit])?;
     let module = Module::new(engine, &bytes).map_err(|error| {
         let hint = "threads, garbage collection, several memories, 64-bit memories and relaxed SIMD are switched off";
         vec![Unfit::new(format!("this is not a valid WebAssembly module: {error:#}")).hint(hint)]
@@ -116,7 +119,15 @@ fn in_binary(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Unfit> {
     if !TEXT_BEGINS_WITH.iter().any(|begin| begins.starts_with(begin)) {
         return Ok(bytes.into());
     }
-    wat::parse_bytes(bytes).map_err(|error| Unfit::new(format!("this is not WebAssembly as text: {error}")))
+    let length = bytes.len() as u64;
+    if length > MAX_TEXT_BYTES {
+        let what = format!("has {length} bytes as text, and may have {}", Bytes(MAX_TEXT_BYTES));
+        return Err(Unfit::new(what).hint("turn it into a binary module, with wat2wasm or wasm-tools parse"));
+    }
+    let not_text = |error: String| Unfit::new(format!("this is not WebAssembly as text: {error}"));
+    let plain = text::without_comments(bytes).ok_or_else(|| not_text("a comment has no end".to_owned()))?;
+    let binary = wat::parse_bytes(&plain).map_err(|error| not_text(error.to_string()))?;
+    Ok(binary.into_owned().into())
 }
 
 fn looks_like_a_module(bytes: &[u8]) -> Result<(), Unfit> {

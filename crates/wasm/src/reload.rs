@@ -19,6 +19,10 @@ use crate::{
 /// read while it is being written.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// How long the watch may take to end; a compiler cannot be stopped.
+const LONGEST_END: Duration = Duration::from_millis(200);
+const END_LOOK: Duration = Duration::from_millis(5);
+
 /// What tells that a file may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stamp {
@@ -75,9 +79,15 @@ impl Host {
 impl Drop for Watch {
     fn drop(&mut self) {
         drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        let Some(thread) = self.thread.take() else { return };
+        for _ in 0..LONGEST_END.as_millis() / END_LOOK.as_millis() {
+            if thread.is_finished() {
+                let _ = thread.join();
+                return;
+            }
+            thread::sleep(END_LOOK);
         }
+        // It compiles. What comes of that is not needed any more, and the process does not wait for it.
     }
 }
 
@@ -114,7 +124,7 @@ impl Watcher {
 /// Lets the file's content take over, if it is another one and can be used.
 fn reload(host: &Host, guest: &Guest, content: &mut Option<Arc<[u8]>>) {
     let path = &guest.settings.path;
-    let started = host::read(path).map_err(|unfit| vec![unfit]).and_then(|bytes| {
+    let started = host::read(path, &guest.settings.limits).map_err(|unfit| vec![unfit]).and_then(|bytes| {
         if content.as_ref() == Some(&bytes) {
             return Ok(None);
         }

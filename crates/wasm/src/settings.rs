@@ -21,8 +21,17 @@ const DEFAULT_INSTANCES: usize = 4;
 const MAX_MEMORY_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 const PAGE_BYTES: u64 = 64 * 1024;
 const MAX_INSTANCES: usize = 1024;
+const DEFAULT_MODULE_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_MODULE_BYTES: u64 = 64 * 1024 * 1024;
+const DEFAULT_FUNCTION_BYTES: u64 = 128 * 1024;
+/// Of blocks × (locals + operands), for each byte that a function may have.
+const FUNCTION_COST_PER_BYTE: u64 = 64;
+/// The same, for each byte that a module may have.
+const MODULE_COST_PER_BYTE: u64 = 16;
+/// Text is for what people write by hand, and its parser is not made for more.
+pub(crate) const MAX_TEXT_BYTES: u64 = 256 * 1024;
 
-/// How far a guest may go in one call.
+/// How far a guest may go: in one call, and before it is compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) fuel: u64,
@@ -30,6 +39,22 @@ pub(crate) struct Limits {
     pub(crate) memory_bytes: u64,
     /// How many instances are kept while nobody needs them.
     pub(crate) instances: usize,
+    /// Of its file.
+    pub(crate) module_bytes: u64,
+    /// Of each of its functions.
+    pub(crate) function_bytes: u64,
+}
+
+impl Limits {
+    /// How much work it may be to compile a function.
+    pub(crate) fn function_cost(&self) -> u64 {
+        self.function_bytes * FUNCTION_COST_PER_BYTE
+    }
+
+    /// How much work it may be to compile all functions.
+    pub(crate) fn module_cost(&self) -> u64 {
+        self.module_bytes * MODULE_COST_PER_BYTE
+    }
 }
 
 /// A guest as it is configured.
@@ -54,6 +79,8 @@ struct Written {
     timeout: Option<manifest::Duration>,
     memory: Option<Quantity>,
     instances: Option<u32>,
+    module_size: Option<Quantity>,
+    function_size: Option<Quantity>,
 }
 
 const PATH: &str = "path";
@@ -100,7 +127,19 @@ fn limits(args: &Args<'_>, written: &Written, problems: &mut Problems) -> Limits
     if !(1..=MAX_INSTANCES).contains(&instances) {
         problems.push(args.problem("instances", format!("must be 1 to {MAX_INSTANCES}")));
     }
-    Limits { fuel, timeout, memory_bytes, instances }
+    let module_bytes = size(args, "moduleSize", written.module_size, DEFAULT_MODULE_BYTES, problems);
+    let function_bytes = size(args, "functionSize", written.function_size, DEFAULT_FUNCTION_BYTES, problems);
+    Limits { fuel, timeout, memory_bytes, instances, module_bytes, function_bytes }
+}
+
+/// A limit of what is compiled.
+fn size(args: &Args<'_>, field: &str, given: Option<Quantity>, default: u64, problems: &mut Problems) -> u64 {
+    let bytes = given.map_or(Some(default), |given| u64::try_from(given.value()).ok()).unwrap_or(0);
+    if !(1..=MAX_MODULE_BYTES).contains(&bytes) {
+        let what = format!("must be more than nothing and at most {}", Bytes(MAX_MODULE_BYTES));
+        problems.push(args.problem(field, what));
+    }
+    bytes
 }
 
 /// The field that names the file, and the file.

@@ -24,6 +24,8 @@ pub(crate) struct Texts {
     ids: HashMap<Name, u32, RandomState>,
     /// By id, less one.
     all: Vec<Name>,
+    /// What they take, roughly.
+    bytes: u64,
 }
 
 impl Texts {
@@ -31,6 +33,7 @@ impl Texts {
         if let Some(id) = self.ids.get(text) {
             return *id;
         }
+        self.bytes += cost(text);
         let text = Name::from(text);
         self.all.push(text.clone());
         let id = self.all.len() as u32;
@@ -45,6 +48,7 @@ impl Texts {
     /// Keeps only the first texts.
     pub(crate) fn truncate(&mut self, count: usize) {
         for text in self.all.drain(count..) {
+            self.bytes -= cost(&text);
             self.ids.remove(&text);
         }
     }
@@ -53,6 +57,13 @@ impl Texts {
     pub(crate) fn all(&self) -> &[Name] {
         &self.all
     }
+}
+
+/// What a text takes beside its bytes: its place in both tables, and a count of its users.
+const TEXT_OVERHEAD_BYTES: u64 = 64;
+
+fn cost(text: &str) -> u64 {
+    text.len() as u64 + TEXT_OVERHEAD_BYTES
 }
 
 /// What a store holds besides the guest.
@@ -133,8 +144,13 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     )?;
     linker.func_wrap(IMPORTS, "intern", |mut caller: Caller<'_, State>, at: u32, len: u32| {
         let text = text(&mut caller, at, len)?;
-        let texts = &mut caller.data_mut().texts;
+        let State { texts, max_memory_bytes, wanted_memory, .. } = caller.data_mut();
         let id = texts.id(&text);
+        // They are the host's, and the guest has made them.
+        if texts.bytes > *max_memory_bytes {
+            *wanted_memory = true;
+            return Err(Error::msg("it interns more texts than it may have memory"));
+        }
         debug_assert_ne!(id, NO_TEXT);
         wasmtime::Result::Ok(id)
     })?;

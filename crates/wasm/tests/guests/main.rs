@@ -5,6 +5,7 @@ mod configuration;
 mod facts;
 mod fast_equals_slow;
 mod hostile;
+mod limits;
 mod preemption;
 mod reload;
 mod rust;
