@@ -55,7 +55,7 @@ fn queue(criterion: &mut Criterion) {
     let refusal = Refusal { plugins: ["NodeResourcesFit".into()].into(), ..Refusal::default() };
     while let Some(popped) = queue.pop(NOW) {
         let failure = Failure::Refused(refusal.clone());
-        queue.park(&popped.pod.uid, failure, Claim::AsWritten, &mut nominations, NOW);
+        queue.park(&popped.pod.uid, failure, Claim::Kept, &mut nominations, NOW);
     }
     let (plain, labelled) = (node("n").node(), node("n").label("a", "b").node());
     group.bench_function("heartbeat of a node", |bencher| {

@@ -6,40 +6,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-use supercargo_config::{Configuration, Extender};
+use supercargo_config::Configuration;
 use supercargo_engine::{
     Decision,
     consult::{Answer, ExtenderRole, Question},
 };
-use supercargo_extender::{Clock, Extenders, How, Http, Originals, Transport, Verb, Watcher, prepared};
+use supercargo_extender::{Clock, Extenders, How, Originals, Verb, Watcher, prepared};
 use supercargo_manifest::Problem;
 use supercargo_model::{
     Key, Pod,
     object::{Kind, Object, Objects},
 };
+use supercargo_scheduler::{extenders, roles};
 use supercargo_server::BoxFuture;
 use supercargo_sim::simulate::Schedule;
 use tokio::runtime::Runtime;
 
 use crate::{output::Console, run::runtime};
-
-/// The configured extenders, over HTTP.
-pub(crate) fn extenders(
-    configuration: &Configuration,
-    clock: Arc<dyn Clock>,
-    watcher: Arc<dyn Watcher>,
-) -> Result<Extenders, Problem> {
-    let way = |extender: &Extender| match Http::new(extender) {
-        Ok(http) => Ok(Arc::new(http) as Arc<dyn Transport>),
-        Err(unusable) => Err(Problem::error(unusable.what).hint(unusable.hint)),
-    };
-    Extenders::new(&configuration.extenders, way, clock, watcher)
-}
-
-/// What the engine has to know of extenders.
-pub(crate) fn roles(extenders: &Extenders) -> Vec<ExtenderRole> {
-    extenders.all().iter().map(|extender| extender.role().clone()).collect()
-}
 
 /// Decides the next pod, with the extenders' say if there is somebody to ask them.
 pub(crate) fn decide_next(

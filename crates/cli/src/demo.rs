@@ -7,22 +7,23 @@ use std::{
 
 use clap::Args;
 use serde_json::{Value, json};
-use supercargo_engine::QueueSettings;
 use supercargo_extender::NoWatcher;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
+    feed::InformerHealth,
     real::{Access, RealWorld},
     scheduler::meter::NoMeter,
     world::SharedWorld,
 };
 use supercargo_manifest::Problem;
+use supercargo_scheduler::assemble;
 use supercargo_testcluster::{Kubelets, NOTICE, Options as ClusterOptions, TestCluster};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     failure::{Ending, Failure},
     output::Console,
-    run::{assemble, runtime, stop_on_signal},
+    run::{runtime, stop_on_signal},
 };
 
 /// How long a pod lives before it is deleted again.
@@ -57,7 +58,7 @@ pub(crate) struct Options {
 /// Runs the demo.
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
     let configuration = crate::objects::read_configuration(options.config.as_ref(), console, registry)?;
-    let cluster = start_cluster(options.port, Some(Kubelets::default()))?;
+    let cluster = start_cluster(with_controllers(options.port))?;
     fill(&cluster, options.nodes)?;
     console.note(NOTICE);
     console.note(format!("look at it with: kubectl --server {} get pods -o wide", cluster.url()));
@@ -69,8 +70,8 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         let world = RealWorld::open(&access).await.map_err(|error| Problem::error(error.to_string()))?;
         let world: SharedWorld = Arc::new(world);
         let watchers = (Arc::new(NoMeter) as _, Arc::new(NoWatcher) as _);
-        let max_unschedulable = QueueSettings::default().max_unschedulable;
-        let scheduler = assemble(&world, &configuration, registry, max_unschedulable, None, watchers)?;
+        let scheduler =
+            assemble(&world, &configuration, registry, None, watchers, &InformerHealth::default())?;
         let work = tokio::spawn(scheduler.run(stop.clone().cancelled_owned()));
         let made = stream(options, &cluster, &stop, console).await;
         stop.cancel();
@@ -86,15 +87,21 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     Ok(if violations.is_empty() { Ending::Well } else { Ending::Found })
 }
 
-/// Starts a cluster in memory.
-pub(crate) fn start_cluster(port: u16, kubelets: Option<Kubelets>) -> Result<TestCluster, Problem> {
-    let options = ClusterOptions {
+/// A cluster in which everything happens that happens in a cluster by itself.
+fn with_controllers(port: u16) -> ClusterOptions {
+    ClusterOptions {
         port,
-        kubelets,
+        kubelets: Some(Kubelets::default()),
         volumes: Some(Duration::from_millis(200)),
         workloads: true,
+        budgets: true,
         ..ClusterOptions::default()
-    };
+    }
+}
+
+/// Starts a cluster in memory.
+fn start_cluster(options: ClusterOptions) -> Result<TestCluster, Problem> {
+    let port = options.port;
     TestCluster::start(options).map_err(|error| {
         Problem::error(format!("cannot listen on port {port} of this machine: {error}"))
             .hint("choose another one with --port, or 0 for any that is free")
@@ -219,12 +226,41 @@ pub(crate) struct ClusterCommand {
     /// Without kubelets: pods are bound, and never run
     #[arg(long)]
     no_kubelets: bool,
+
+    /// Without volume controllers: claims are not bound, and no volumes are made for them
+    #[arg(long)]
+    no_volumes: bool,
+
+    /// Without controllers for deployments and replica sets
+    #[arg(long)]
+    no_workloads: bool,
+
+    /// Without a controller for disruption budgets: their status is what is written into it
+    #[arg(long)]
+    no_budgets: bool,
+
+    /// Without any of them: nothing happens by itself
+    #[arg(long)]
+    no_controllers: bool,
+}
+
+impl ClusterCommand {
+    fn cluster_options(&self) -> ClusterOptions {
+        let all = with_controllers(self.port);
+        let runs = |left_out: bool| !left_out && !self.no_controllers;
+        ClusterOptions {
+            kubelets: all.kubelets.filter(|_| runs(self.no_kubelets)),
+            volumes: all.volumes.filter(|_| runs(self.no_volumes)),
+            workloads: runs(self.no_workloads),
+            budgets: runs(self.no_budgets),
+            ..all
+        }
+    }
 }
 
 /// Runs a cluster in memory until it is told to stop.
 pub(crate) fn run_cluster(options: &ClusterCommand, console: &mut Console) -> Result<Ending, Failure> {
-    let kubelets = (!options.no_kubelets).then(Kubelets::default);
-    let cluster = start_cluster(options.port, kubelets)?;
+    let cluster = start_cluster(options.cluster_options())?;
     console.note(NOTICE);
     fill(&cluster, options.nodes)?;
     console.line(cluster.url())?;

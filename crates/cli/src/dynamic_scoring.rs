@@ -4,13 +4,13 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Serialize;
 use supercargo_config::Configuration;
-use supercargo_framework::registry::{Args, Point};
 use supercargo_manifest::{Entry, Problem, Problems, Source, Value};
 use supercargo_model::{
     Cluster, ConfigMap, Name, Timestamp,
     object::{Object, Objects},
 };
 use supercargo_plugins::dynamic_scoring::{self, NAME, Place, Preference, Preferences};
+use supercargo_scheduler::preferences;
 
 use crate::{
     arguments::Format,
@@ -157,7 +157,7 @@ impl Preferred {
     /// Leaves the ConfigMaps that DynamicScoring reads among the objects, with the given text if there is one; or tells
     /// what is wrong with their texts.
     pub(crate) fn put(&self, objects: &mut Objects, configuration: &Configuration) -> Result<(), Problems> {
-        let places = places(configuration)?;
+        let places = preferences(configuration)?;
         keep_only(&places, objects);
         if let Some(file) = &self.dynamic_scoring {
             if places.is_empty() {
@@ -174,22 +174,6 @@ impl Preferred {
         }
         check(&places, objects)
     }
-}
-
-/// The places that DynamicScoring reads, each with the name of a scheduler that has it on.
-pub(crate) fn places(configuration: &Configuration) -> Result<BTreeMap<Place, Name>, Problems> {
-    let mut places = BTreeMap::new();
-    for profile in &configuration.profiles {
-        if profile.at(Point::Score).iter().any(|choice| &*choice.plugin == NAME) {
-            let given = profile.arguments.iter().find(|arguments| &*arguments.plugin == NAME);
-            let place = match given {
-                Some(given) => Place::of(&given.args())?,
-                None => Place::of(&Args::none())?,
-            };
-            places.entry(place).or_insert_with(|| profile.scheduler_name.clone());
-        }
-    }
-    Ok(places)
 }
 
 /// Any other ConfigMap is none of a scheduler's business.

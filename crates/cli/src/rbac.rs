@@ -10,9 +10,9 @@ use clap::Args;
 use supercargo_config::Configuration;
 use supercargo_framework::registry::{Point, Registry};
 use supercargo_plugins::dynamic_scoring::Place;
+use supercargo_scheduler::preferences;
 
 use crate::{
-    dynamic_scoring,
     failure::{Ending, Failure},
     objects::read_configuration,
     output::Console,
@@ -71,6 +71,7 @@ const ALWAYS: &[Rule] = &[
     Rule { why: "bind pods", group: "", resources: &["pods/binding"], verbs: &["create"] },
     Rule { why: "say why a pod waits", group: "", resources: &["pods/status"], verbs: &["patch"] },
     Rule { why: "", group: "events.k8s.io", resources: &["events"], verbs: &["create", "patch"] },
+    Rule { why: "say who leads", group: "", resources: &["events"], verbs: &["create"] },
     Rule {
         why: "ask who wants to see metrics, and whether they may",
         group: "authentication.k8s.io",
@@ -93,7 +94,7 @@ const VOLUMES: Rule = Rule {
 /// Prints the permissions as manifests.
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
     let configuration = read_configuration(options.config.as_ref(), console, registry)?;
-    let preferences = dynamic_scoring::places(&configuration)?;
+    let preferences = preferences(&configuration)?;
     let text = manifests(&configuration, preferences.keys(), &options.name, &options.namespace);
     console.bytes(text.as_bytes())?;
     Ok(Ending::Well)

@@ -9,35 +9,24 @@ mod measure;
 mod review;
 mod serving;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use supercargo_config::Configuration;
-use supercargo_engine::{Backoff, QueueSettings};
-use supercargo_extender::{Wanted, Watcher};
-use supercargo_framework::registry::{Args, Point, Registry};
+use supercargo_framework::registry::Registry;
 use supercargo_live::{
-    feed,
-    lease::{self, Lease, Terms},
-    real::{Access, RealWorld, host_name},
-    scheduler::{Parts, Scheduler, meter::Meter},
-    world::{SharedWorld, WorldClock},
+    feed::InformerHealth,
+    lease,
+    real::{Access, RealWorld},
+    world::SharedWorld,
 };
 use supercargo_manifest::{Problem, Problems};
-use supercargo_model::{Cluster, Name};
-use supercargo_plugins::volume_binding;
-use supercargo_sim::setup::{self, Overrides};
+use supercargo_scheduler::{assemble, campaign};
 use supercargo_wasm::Host;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use flags::{Options, explain_unknown, with_dashes};
 
 use crate::{
-    consult, dynamic_scoring,
     failure::{Ending, Failure},
     objects::read_configuration,
     output::Console,
@@ -115,8 +104,9 @@ async fn schedule(
     let beside_world: SharedWorld = Arc::new(Counted::new(open(&own_access).await?, &measured));
     let lease = beside.enter(|| campaign(&beside_world, configuration));
     let watchers = (measured.clone() as _, measured.clone() as _);
-    let scheduler =
-        assemble(&world, configuration, registry, options.max_unschedulable(), lease.clone(), watchers)?;
+    let informers = InformerHealth::default();
+    let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers, &informers)?
+        .with_max_unschedulable(options.max_unschedulable());
     let _watched = guests::follow(guests, measured.metrics(), scheduler.plugin_changes())?;
     let serving = Serving {
         options: options.clone(),
@@ -127,6 +117,8 @@ async fn schedule(
         world: beside_world,
         lease: lease.clone(),
         synced: scheduler.synced(),
+        informers,
+        informers_world: world,
         inspector: scheduler.inspector(),
         measured,
         stop: stop.clone(),
@@ -187,71 +179,6 @@ fn tell_version(version: &str, console: &mut Console) -> Result<Ending, Failure>
     Ok(Ending::Well)
 }
 
-/// Who counts what the scheduler does, and what extenders do.
-pub(crate) type Watchers = (Arc<dyn Meter>, Arc<dyn Watcher>);
-
-/// A scheduler that is ready to run.
-pub(crate) fn assemble(
-    world: &SharedWorld,
-    configuration: &Configuration,
-    registry: &Registry,
-    max_unschedulable: Duration,
-    lease: Option<Lease>,
-    (meter, watcher): Watchers,
-) -> Result<Scheduler, Problems> {
-    let overrides = Overrides { seed: world.random(), ..Overrides::default() };
-    let mut engine = setup::engine(Cluster::default(), configuration, registry, overrides)?;
-    let extenders = consult::extenders(configuration, Arc::new(WorldClock(world.clone())), watcher)?;
-    engine.set_extenders(consult::roles(&extenders));
-    let backoff = Backoff {
-        initial: Duration::from_secs(configuration.pod_initial_backoff_seconds),
-        max: Duration::from_secs(configuration.pod_max_backoff_seconds),
-    };
-    let preferences = dynamic_scoring::places(configuration)?;
-    let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
-    let wanted = Arc::new(Wanted::by(&configuration.extenders));
-    let resources = feed::resources(&config_maps).into_iter();
-    let resources = resources.map(|resource| resource.with_texts(&wanted)).collect();
-    Ok(Scheduler::new(Parts {
-        world: world.clone(),
-        engine,
-        queue: QueueSettings { backoff, max_unschedulable, extenders: !configuration.extenders.is_empty() },
-        facts: match (&lease, configuration.delay_cache_until_active) {
-            (Some(lease), true) => {
-                let lease = lease.clone();
-                let leads = async move {
-                    lease.acquired().await;
-                };
-                feed::open_after(world, resources, Box::pin(leads))
-            }
-            _ => feed::open(world, resources),
-        },
-        lease,
-        volume_timeouts: volume_timeouts(configuration)?,
-        preferences,
-        extenders: Arc::new(extenders),
-        meter,
-        host: host_name(),
-    }))
-}
-
-/// How long the binding of volumes may take, for each profile that binds any.
-fn volume_timeouts(configuration: &Configuration) -> Result<BTreeMap<Name, Duration>, Problems> {
-    let mut timeouts = BTreeMap::new();
-    for profile in &configuration.profiles {
-        let binds = profile.at(Point::PreBind).iter().any(|choice| &*choice.plugin == volume_binding::NAME);
-        if binds {
-            let given = profile.arguments.iter().find(|arguments| &*arguments.plugin == volume_binding::NAME);
-            let timeout = match given {
-                Some(given) => volume_binding::bind_timeout(&given.args())?,
-                None => volume_binding::bind_timeout(&Args::none())?,
-            };
-            timeouts.insert(profile.scheduler_name.clone(), timeout);
-        }
-    }
-    Ok(timeouts)
-}
-
 fn access(options: &Options, configuration: &Configuration) -> Access {
     let connection = &configuration.client_connection;
     let in_configuration = Some(&connection.kubeconfig).filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -261,21 +188,6 @@ fn access(options: &Options, configuration: &Configuration) -> Access {
         queries_per_second: (connection.is_limited && connection.qps > 0.0).then_some(connection.qps),
         burst: connection.burst,
     }
-}
-
-fn campaign(world: &SharedWorld, configuration: &Configuration) -> Option<Lease> {
-    let election = &configuration.leader_election;
-    election.leader_elect.then(|| {
-        let terms = Terms {
-            namespace: election.resource_namespace.clone(),
-            name: election.resource_name.clone(),
-            identity: lease::identity(&**world, &host_name()),
-            lease_duration: election.lease_duration.to_std().unwrap_or_default(),
-            renew_deadline: election.renew_deadline.to_std().unwrap_or_default(),
-            retry_period: election.retry_period.to_std().unwrap_or_default(),
-        };
-        lease::campaign(world, terms)
-    })
 }
 
 /// The first signal lets everything come to its end; the second ends it.

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use supercargo_framework::{
-    Code, Status,
-    preemption::{Adviser, FilterState, Nominations, Rejection},
+    Code,
+    preemption::{Adviser, FilterState, Nominations, NotNominated, Rejection},
     profile::{CycleError, PreFilterEnd, PreFiltered, Profile, ProfileRunner},
     registry::Point,
     stopwatch::Stopwatch,
@@ -217,6 +217,11 @@ impl Engine {
     /// The profile that a pod asks for, to be used beside the engine.
     pub fn shared_profile(&self, scheduler_name: &str) -> Option<Arc<EngineProfile>> {
         self.find(scheduler_name).cloned()
+    }
+
+    /// The nominations of pods that room is being made for.
+    pub fn nominations(&self) -> &Nominations {
+        &self.nominations
     }
 
     /// The claims of pods that room is being made for.
@@ -533,12 +538,13 @@ impl Engine {
             Err(_) => Some(Code::Error),
         };
         match profile.profile.timed_point(Point::PreFilter, pre_filter, refused)? {
-            PreFilterEnd::Rejected { rejection, state } => {
+            PreFilterEnd::Rejected { rejection, narrowed_by, state } => {
                 decision.verdicts.others = rejection.status.clone();
+                decision.narrowed_by = narrowed_by;
                 decision.refused = Some(rejection);
                 self.make_room(profile, pod, &state, advice, decision)?;
             }
-            PreFilterEnd::Go(PreFiltered { state, nodes, others }) => {
+            PreFilterEnd::Go(PreFiltered { state, nodes, narrowed_by, others }) => {
                 let search = || self.search(profile, pod, &state, nodes.as_ref(), advice, decision);
                 let code = |found: &Result<Vec<NodeId>, Halt>| match found {
                     Ok(found) => found.is_empty().then_some(Code::Unschedulable),
@@ -547,6 +553,7 @@ impl Engine {
                 };
                 let feasible = profile.profile.timed_point(Point::Filter, search, code)?;
                 decision.verdicts.others = others;
+                decision.narrowed_by = narrowed_by;
                 self.record_rejections(decision, nodes.as_ref());
                 if feasible.is_empty() {
                     self.make_room(profile, pod, &state, advice, decision)?;
@@ -736,8 +743,10 @@ impl Engine {
             adviser: preempting.as_ref().map(|preempting| preempting as &dyn Adviser),
         };
         let post_filter = || profile.profile.post_filter(&runner, pod, &decision.verdicts);
-        let code = |made: &Result<_, Status>| made.as_ref().err().map(|status| status.code);
-        decision.preemption = Some(profile.profile.timed_point(Point::PostFilter, post_filter, code));
+        let code = |made: &Result<_, NotNominated>| made.as_ref().err().map(|refused| refused.status.code);
+        let made = profile.profile.timed_point(Point::PostFilter, post_filter, code);
+        decision.clears_nomination = made.as_ref().is_err_and(|refused| refused.clears);
+        decision.preemption = Some(made.map_err(|refused| refused.status));
         match preempting.and_then(|preempting| preempting.halt.into_inner()) {
             Some(halt) => Err(halt),
             None => Ok(()),

@@ -57,6 +57,8 @@ pub struct Decision {
     pub extenders: BTreeSet<Name>,
     /// The nodes that a PreFilter plugin ruled out unseen, by name.
     pub ruled_out: Vec<Name>,
+    /// The PreFilter plugins that did.
+    pub narrowed_by: BTreeSet<Name>,
     /// The same by the nodes' places, and what is said of all other nodes.
     pub verdicts: NodeVerdicts,
     /// The feasible nodes, in the order in which they were found. The scores follow it.
@@ -67,6 +69,8 @@ pub struct Decision {
     pub best: Vec<Name>,
     /// What came of making room, if it was tried: where, and who has to go; or why not.
     pub preemption: Option<Result<Nomination, Status>>,
+    /// A nomination that the pod has from before is taken back, unless there is a new one.
+    pub clears_nomination: bool,
 }
 
 impl Decision {
@@ -81,11 +85,13 @@ impl Decision {
             rejected: BTreeMap::new(),
             extenders: BTreeSet::new(),
             ruled_out: Vec::new(),
+            narrowed_by: BTreeSet::new(),
             verdicts: NodeVerdicts::default(),
             feasible: Vec::new(),
             scores: Scores::default(),
             best: Vec::new(),
             preemption: None,
+            clears_nomination: true,
         }
     }
 
@@ -146,16 +152,13 @@ impl Decision {
             Outcome::Error { .. } => Some(Failure::Error),
             Outcome::Unschedulable if self.node_count == 0 => Some(Failure::Error),
             Outcome::Unschedulable => {
-                let mut refusal = Refusal::default();
-                for Rejection { plugin, status } in self.rejected.values().chain(&self.refused) {
+                let mut refusal = Refusal { plugins: self.narrowed_by.clone(), ..Refusal::default() };
+                let refused = self.refused.iter().filter(|rejection| !rejection.plugin.is_empty());
+                for Rejection { plugin, status } in self.rejected.values().chain(refused) {
                     let pending = status.code == Code::Pending;
                     let plugins = if pending { &mut refusal.pending } else { &mut refusal.plugins };
                     let by_extender = self.extenders.contains(plugin);
                     plugins.insert(if by_extender { EXTENDER.into() } else { plugin.clone() });
-                }
-                if refusal.is_empty() && !self.ruled_out.is_empty() {
-                    // Nobody says who narrowed the nodes to those that do not exist, so any event may help.
-                    refusal.plugins.insert("".into());
                 }
                 Some(Failure::Refused(refusal))
             }

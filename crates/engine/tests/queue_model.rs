@@ -417,7 +417,7 @@ impl Run {
 
     fn parks(&mut self, uid: &Name, failure: Failure) {
         self.model.park(uid, &failure, self.now);
-        self.queue.park(uid, failure, Claim::AsWritten, &mut self.nominations, self.now);
+        self.queue.park(uid, failure, Claim::Kept, &mut self.nominations, self.now);
     }
 
     fn adds(&mut self) {

@@ -167,7 +167,7 @@ fn is_woken(profile: &Profile, plugin: &str, changes: &Changes) -> bool {
     queue.add(demanding().pod(), &mut nominations, now);
     queue.pop(now);
     let refusal = Refusal { plugins: [plugin.into()].into(), ..Refusal::default() };
-    queue.park("p", Failure::Refused(refusal), Claim::AsWritten, &mut nominations, now);
+    queue.park("p", Failure::Refused(refusal), Claim::Kept, &mut nominations, now);
     let node = |builder: &Option<Builder>| builder.clone().map(Builder::node);
     let pod = |builder: &Option<Builder>| builder.clone().map(Builder::pod);
     match changes {
@@ -275,8 +275,8 @@ fn the_queue_is_told_who_refused_a_pod() {
     assert_eq!(failure(vec![small()], wants("1").claim("missing")), refused_by(&["VolumeRestrictions"]));
     // Without nodes nobody refused it: it is tried again after a while.
     assert_eq!(failure(vec![], wants("1")), Some(Failure::Error));
-    // Narrowed to nodes that do not exist: any event may help.
+    // Narrowed to nodes that do not exist: who narrowed them refused it.
     let fields = json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["gone"]}]}]);
     let path = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
-    assert_eq!(failure(vec![small()], wants("1").set(path, fields)), refused_by(&[""]));
+    assert_eq!(failure(vec![small()], wants("1").set(path, fields)), refused_by(&["NodeAffinity"]));
 }

@@ -77,7 +77,7 @@ impl Waiting {
     }
 
     fn park(&mut self, uid: &str, failure: Failure) -> Option<Place> {
-        self.queue.park(uid, failure, Claim::AsWritten, &mut self.nominations, self.now)
+        self.queue.park(uid, failure, Claim::Kept, &mut self.nominations, self.now)
     }
 
     /// Adds a pod that is tried at once, and refused by these plugins.

@@ -13,7 +13,7 @@ use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 use crate::{
     event::EventInterest,
-    preemption::{FilterRunner, NodeVerdicts, Nomination},
+    preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated},
     status::{Status, Verdict},
 };
 
@@ -148,13 +148,13 @@ pub trait Filter: Send + Sync {
 
 /// Called when no node is left, to make room.
 pub trait PostFilter: Send + Sync {
-    /// Looks for a node where room could be made.
+    /// Looks for a node where room could be made. A plain [`Status`] leaves an earlier nomination of the pod alone.
     fn post_filter(
         &self,
         runner: &dyn FilterRunner,
         pod: &Pod,
         verdicts: &NodeVerdicts,
-    ) -> Result<Nomination, Status>;
+    ) -> Result<Nomination, NotNominated>;
 }
 
 /// What a plugin finds before the feasible nodes are scored.
@@ -293,6 +293,11 @@ pub trait Permit: Send + Sync {
 
 /// Does what must be done before a pod is bound.
 pub trait PreBind: Send + Sync {
+    /// Whether there is anything to do for the pod. If there is, the pod's status names the node meanwhile.
+    fn is_needed(&self, _pod: &Pod, _node: &str) -> bool {
+        true
+    }
+
     /// Prepares the node for the pod.
     fn pre_bind(&self, pod: &Pod, node: &str) -> Verdict;
 }

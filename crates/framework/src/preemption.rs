@@ -80,6 +80,28 @@ pub struct Nomination {
     pub victims: Vec<Arc<Pod>>,
 }
 
+/// Why no room can be made for a pod, and what becomes of the nomination that it may have from before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NotNominated {
+    /// Why.
+    pub status: Status,
+    /// An earlier nomination is taken back: there is nothing to be had by waiting for it.
+    pub clears: bool,
+}
+
+impl NotNominated {
+    /// No room can be made anywhere, so that an earlier nomination is of no use either.
+    pub fn clearing(status: Status) -> Self {
+        Self { status, clears: true }
+    }
+}
+
+impl From<Status> for NotNominated {
+    fn from(status: Status) -> Self {
+        Self { status, clears: false }
+    }
+}
+
 /// A node where room could be made, and at what cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
@@ -109,6 +131,9 @@ pub trait FilterRunner {
     /// A copy of what the filters prepared for the pod.
     fn state(&self) -> FilterState;
 
+    /// Whether a plugin's PreFilter was asked in this cycle: none is after one that refuses the pod for good.
+    fn was_pre_filtered_by(&self, plugin: &str) -> bool;
+
     /// Whether all filters agree, also if the more important pods nominated to the node come to run there.
     fn filter(&self, state: &FilterState, pod: &Pod, node: &NodeInfo) -> Result<(), Rejection>;
 
@@ -128,8 +153,8 @@ pub trait FilterRunner {
 /// What becomes of a pod's claim to a node after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It stays what the pod's status says.
-    AsWritten,
+    /// It stays what it is: what the pod's status says, or what is on its way there.
+    Kept,
     /// Room is being made for it there.
     On(Name),
     /// It has none any more.
@@ -167,7 +192,10 @@ impl Nominations {
     /// Does what an attempt has come to.
     pub fn settle(&mut self, pod: Arc<Pod>, claim: Claim) {
         match claim {
-            Claim::AsWritten => self.honour(pod),
+            Claim::Kept => match (pod.nominated_node.clone(), self.node_of.get(&pod.uid).cloned()) {
+                (Some(node), _) | (None, Some(node)) => self.nominate(pod, node),
+                (None, None) => {}
+            },
             Claim::On(node) => self.nominate(pod, node),
             Claim::Dropped => self.forget(&pod.uid),
         }
@@ -196,13 +224,10 @@ impl Nominations {
         }
     }
 
-    /// Drops the claims to a node of all pods that are less important than one. Who lost theirs.
-    pub fn drop_less_important(&mut self, than: &Pod, node: &str) -> Vec<Arc<Pod>> {
-        let claims = self.by_node.get(node).into_iter().flatten();
-        let less: Vec<Arc<Pod>> =
-            claims.filter(|other| other.spec.priority < than.spec.priority).cloned().collect();
-        less.iter().for_each(|pod| self.forget(&pod.uid));
-        less
+    /// The pods nominated to a node that are less important than one.
+    pub fn less_important<'a>(&'a self, than: &'a Pod, node: &str) -> impl Iterator<Item = &'a Arc<Pod>> {
+        let nominated = self.by_node.get(node).into_iter().flatten();
+        nominated.filter(|other| other.spec.priority < than.spec.priority)
     }
 
     /// The node that a pod has a claim to.

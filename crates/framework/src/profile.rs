@@ -16,7 +16,8 @@ use crate::{
         ScoreInput,
     },
     preemption::{
-        Adviser, Candidate, FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, Rejection,
+        Adviser, Candidate, FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, NotNominated,
+        Rejection,
     },
     queueing::QueueRules,
     registry::{Plugin, Point},
@@ -137,6 +138,8 @@ pub struct PreFiltered {
     pub state: FilterState,
     /// The only nodes worth looking at; `None` for all.
     pub nodes: Option<BTreeSet<Name>>,
+    /// The plugins that narrowed the nodes to those.
+    pub narrowed_by: BTreeSet<Name>,
     /// What is said of every other node.
     pub others: Status,
 }
@@ -149,6 +152,8 @@ pub enum PreFilterEnd {
     Rejected {
         /// By whom, and why. The plugin's name is empty where several narrowed the nodes to none.
         rejection: Rejection,
+        /// The plugins that had narrowed the nodes until then.
+        narrowed_by: BTreeSet<Name>,
         /// What was prepared until then.
         state: FilterState,
     },
@@ -327,7 +332,7 @@ impl Profile {
                     }
                     if nodes.as_ref().is_some_and(BTreeSet::is_empty) {
                         let rejection = narrowed_to_nothing(&narrowed_by);
-                        return Ok(PreFilterEnd::Rejected { rejection, state });
+                        return Ok(PreFilterEnd::Rejected { rejection, narrowed_by, state });
                     }
                 }
                 Err(status) if matches!(status.code, Code::Error | Code::Pending) => {
@@ -339,17 +344,20 @@ impl Profile {
                     let ends_here = status.code == Code::UnschedulableAndUnresolvable;
                     refused = Some(rejection(name, status));
                     if ends_here {
+                        // Nothing but this plugin's mind can change the outcome.
+                        narrowed_by.clear();
                         break;
                     }
                 }
             }
         }
         Ok(match refused {
-            Some(rejection) => PreFilterEnd::Rejected { rejection, state },
+            Some(rejection) => PreFilterEnd::Rejected { rejection, narrowed_by, state },
             None => PreFilterEnd::Go(PreFiltered {
                 state,
                 others: others_status(nodes.is_some(), &narrowed_by),
                 nodes,
+                narrowed_by,
             }),
         })
     }
@@ -424,28 +432,29 @@ impl Profile {
         Ok(())
     }
 
-    /// Runs the PostFilter plugins until one finds a way to make room.
+    /// Runs the PostFilter plugins until one finds a way to make room, or fails, or says that nobody can. The last that
+    /// takes an earlier nomination back decides about it.
     pub fn post_filter(
         &self,
         runner: &dyn FilterRunner,
         pod: &Pod,
         verdicts: &NodeVerdicts,
-    ) -> Result<Nomination, Status> {
+    ) -> Result<Nomination, NotNominated> {
         let mut reasons = Vec::new();
-        let mut code = Code::Pending;
+        let mut clears = false;
         for Named { name, plugin } in &self.post_filter {
-            match self.timed(name, Point::PostFilter, || plugin.post_filter(runner, pod, verdicts)) {
+            let run = || plugin.post_filter(runner, pod, verdicts);
+            let code = |refused: &NotNominated| refused.status.code;
+            match self.timed_plugin(name, Point::PostFilter, run, code) {
                 Ok(nomination) => return Ok(nomination),
-                Err(status) if matches!(status.code, Code::Unschedulable | Code::Pending) => {
-                    if status.code == Code::Unschedulable {
-                        code = Code::Unschedulable;
-                    }
-                    reasons.extend(status.reasons);
+                Err(refused) if refused.status.code == Code::Unschedulable => {
+                    clears |= refused.clears;
+                    reasons.extend(refused.status.reasons);
                 }
-                Err(status) => return Err(status),
+                Err(refused) => return Err(refused),
             }
         }
-        Err(Status::new(code, reasons))
+        Err(NotNominated { status: Status::new(Code::Unschedulable, reasons), clears })
     }
 
     /// Scores the feasible nodes: prepare, score, normalize, weigh and sum.
@@ -660,6 +669,10 @@ impl FilterRunner for ProfileRunner<'_> {
 
     fn state(&self) -> FilterState {
         self.state.clone()
+    }
+
+    fn was_pre_filtered_by(&self, plugin: &str) -> bool {
+        self.profile.pre_filter.iter().take(self.state.0.len()).any(|step| *step.name == *plugin)
     }
 
     fn filter(&self, state: &FilterState, pod: &Pod, node: &NodeInfo) -> Result<(), Rejection> {

@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex};
 use supercargo_framework::{
     Code, Prepared, Status, Verdict,
     points::{Filter, PostFilter, PreEnqueue, PreFilter, PreFilterOutcome, Reserve},
-    preemption::{Claim, FilterRunner, NodeVerdicts, Nomination, Nominations, Rejection, no_node_available},
+    preemption::{
+        Claim, FilterRunner, NodeVerdicts, Nomination, Nominations, NotNominated, Rejection,
+        no_node_available,
+    },
     profile::{PreFilterEnd, Profile, ProfileRunner},
     registry::{Point, define},
 };
@@ -216,31 +219,47 @@ fn what_if_pods_came_or_went() {
     assert_eq!(runner.seed(), 7);
 }
 
-/// Makes room on a node, or says why not.
-struct MakesRoom(Result<&'static str, (Code, &'static str)>);
+/// Makes room on a node, or says why not, and whether an earlier nomination is taken back.
+struct MakesRoom(Result<&'static str, (Code, &'static str, bool)>);
 
 impl PostFilter for MakesRoom {
-    fn post_filter(&self, _: &dyn FilterRunner, _: &Pod, _: &NodeVerdicts) -> Result<Nomination, Status> {
+    fn post_filter(
+        &self,
+        _: &dyn FilterRunner,
+        _: &Pod,
+        _: &NodeVerdicts,
+    ) -> Result<Nomination, NotNominated> {
         match self.0 {
             Ok(node) => Ok(Nomination { node: node.into(), victims: vec![] }),
-            Err((code, reason)) => Err(Status::new(code, [reason.into()])),
+            Err((code, reason, clears)) => {
+                Err(NotNominated { status: Status::new(code, [reason.into()]), clears })
+            }
         }
     }
 }
 
 #[test]
 fn the_first_that_can_make_room_does() {
-    use Code::{Error, Unschedulable};
+    use Code::{Error, Unschedulable, UnschedulableAndUnresolvable};
     // (what One and Two say, how it ends)
     let cases = [
         ([Ok("a"), Ok("b")], Ok("a")),
-        ([Err((Unschedulable, "not I")), Ok("b")], Ok("b")),
+        ([Err((Unschedulable, "not I", false)), Ok("b")], Ok("b")),
         (
-            [Err((Unschedulable, "not I")), Err((Unschedulable, "nor I"))],
-            Err((Unschedulable, "not I, nor I")),
+            [Err((Unschedulable, "not I", false)), Err((Unschedulable, "nor I", false))],
+            Err((Unschedulable, "not I, nor I", false)),
         ),
-        // A fault ends it.
-        ([Err((Error, "broken")), Ok("b")], Err((Error, "broken"))),
+        // One that has nothing to say about an earlier nomination leaves it to the other.
+        (
+            [Err((Unschedulable, "not I", false)), Err((Unschedulable, "nowhere", true))],
+            Err((Unschedulable, "not I, nowhere", true)),
+        ),
+        // A fault ends it, and keeps what was promised; so does one who knows that nobody can.
+        ([Err((Error, "broken", false)), Ok("b")], Err((Error, "broken", false))),
+        (
+            [Err((UnschedulableAndUnresolvable, "nobody", false)), Ok("b")],
+            Err((UnschedulableAndUnresolvable, "nobody", false)),
+        ),
     ];
     for ([one, two], expected) in cases {
         let profile = Setup::new()
@@ -257,8 +276,10 @@ fn the_first_that_can_make_room_does() {
             adviser: None,
         };
         let found = profile.post_filter(&runner, &pod("p").pod(), &NodeVerdicts::default());
-        let found = found.map(|n| n.node.to_string()).map_err(|s| (s.code, s.message()));
-        let expected = expected.map(str::to_owned).map_err(|(code, m)| (code, m.to_owned()));
+        let found = found
+            .map(|n| n.node.to_string())
+            .map_err(|NotNominated { status, clears }| (status.code, status.message(), clears));
+        let expected = expected.map(str::to_owned).map_err(|(code, m, clears)| (code, m.to_owned(), clears));
         assert_eq!(found, expected);
     }
 }
@@ -375,8 +396,9 @@ fn claims_after_an_attempt() {
     let written = || pod("q").set("/status/nominatedNodeName", "a").pod();
     // (what the attempt came to, the pod, where the claim is then)
     let cases = [
-        (Claim::AsWritten, written(), Some("a")),
-        (Claim::AsWritten, pod("q").pod(), None),
+        (Claim::Kept, written(), Some("a")),
+        // What is in memory may be on its way into the status.
+        (Claim::Kept, pod("q").pod(), Some("old")),
         (Claim::On("b".into()), written(), Some("b")),
         (Claim::Dropped, written(), None),
     ];

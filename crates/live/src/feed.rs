@@ -6,7 +6,9 @@
 
 mod backoff;
 mod complaints;
+mod discovery;
 mod follow;
+mod health;
 mod known;
 mod paths;
 mod resource;
@@ -23,6 +25,7 @@ use supercargo_model::{
 };
 use tokio::sync::mpsc;
 
+pub use health::InformerHealth;
 pub use resource::{RESOURCES, Resource};
 
 use crate::world::SharedWorld;
@@ -67,7 +70,7 @@ pub enum Fact {
         /// Which field is wrong, and how.
         reason: String,
     },
-    /// All objects of a kind have been told for the first time, or the server has none to tell.
+    /// All objects of a kind have been told for the first time, or the server does not serve the kind.
     Synced(Kind),
 }
 
@@ -76,31 +79,26 @@ pub fn resources<'k>(config_maps: impl IntoIterator<Item = &'k Key>) -> Vec<Reso
     RESOURCES.iter().cloned().chain(config_maps.into_iter().map(Resource::config_map)).collect()
 }
 
-/// Follows resources. It ends when the facts are no longer taken.
-pub fn open(world: &SharedWorld, resources: Vec<Resource>) -> mpsc::Receiver<Fact> {
-    let (sender, receiver) = mpsc::channel(MAX_WAITING_FACTS);
-    follow_all(world, resources, &sender);
-    receiver
+/// Follows resources, and says in `health` which of them are out of sight. It ends when the facts are no longer taken.
+pub fn open(world: &SharedWorld, resources: Vec<Resource>, health: &InformerHealth) -> mpsc::Receiver<Fact> {
+    open_after(world, resources, health, Box::pin(std::future::ready(())))
 }
 
 /// Follows resources, once `start` has ended.
 pub fn open_after(
     world: &SharedWorld,
     resources: Vec<Resource>,
+    health: &InformerHealth,
     start: BoxFuture<'static, ()>,
 ) -> mpsc::Receiver<Fact> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_FACTS);
-    let shared = world.clone();
+    let (shared, health) = (world.clone(), health.clone());
     world.spawn(Box::pin(async move {
         start.await;
-        follow_all(&shared, resources, &sender);
+        for resource in resources {
+            let follower = follow::Follower::new(shared.clone(), resource, sender.clone(), health.clone());
+            shared.spawn(Box::pin(follower.run()));
+        }
     }));
     receiver
-}
-
-fn follow_all(world: &SharedWorld, resources: Vec<Resource>, sender: &mpsc::Sender<Fact>) {
-    for resource in resources {
-        let follower = follow::Follower::new(world.clone(), resource, sender.clone());
-        world.spawn(Box::pin(follower.run()));
-    }
 }

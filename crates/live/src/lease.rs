@@ -16,11 +16,11 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::{
-    requests::micro_time,
+    requests::{micro_time, whole_seconds},
     world::{ContentType, Method, Reply, Request, SharedWorld, World, jittered, within},
 };
 use record::Record;
@@ -43,6 +43,8 @@ pub struct Terms {
     pub renew_deadline: Duration,
     /// How long to wait between attempts.
     pub retry_period: Duration,
+    /// The name that events about the election are reported under: the first profile's scheduler name.
+    pub component: String,
 }
 
 impl Terms {
@@ -55,6 +57,7 @@ impl Terms {
             lease_duration: Duration::from_secs(15),
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
+            component: "default-scheduler".to_owned(),
         }
     }
 }
@@ -176,6 +179,7 @@ impl Shared {
         if self.acquire().await {
             tracing::info!(lease, "we lead");
             self.standing.send_replace(Standing::Leading);
+            self.record_event("became leader");
             self.stay().await;
             if !*self.leaving.borrow() {
                 tracing::error!(lease, "the lease is lost");
@@ -340,6 +344,45 @@ impl Shared {
         if self.write(self.world.uptime(), record).await {
             tracing::info!(lease = self.describe(), "the lease is given back");
         }
+    }
+
+    /// Tells people what happened to the lease, as client-go does. It is tried once: nothing depends on it.
+    fn record_event(self: &Arc<Self>, what: &str) {
+        let (now, terms) = (self.world.now(), &self.terms);
+        let meta = self.observed().object["metadata"].clone();
+        let event = json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": format!("{}.{:x}", terms.name, now.as_nanosecond()),
+                "namespace": terms.namespace,
+            },
+            "involvedObject": {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "namespace": terms.namespace,
+                "name": terms.name,
+                "uid": meta["uid"],
+                "resourceVersion": meta["resourceVersion"],
+            },
+            "type": "Normal",
+            "reason": "LeaderElection",
+            "message": format!("{} {what}", terms.identity),
+            "source": {"component": terms.component},
+            "reportingComponent": terms.component,
+            "reportingInstance": "",
+            "firstTimestamp": whole_seconds(now),
+            "lastTimestamp": whole_seconds(now),
+            "count": 1,
+        });
+        let path = format!("/api/v1/namespaces/{}/events", terms.namespace);
+        let request = Request::new(Method::Post, path, ContentType::Json, event.to_string().into());
+        let shared = self.clone();
+        self.world.spawn(Box::pin(async move {
+            if let Some(reply) = shared.ask(request).await.filter(|reply| !reply.is_success()) {
+                tracing::debug!(lease = shared.describe(), "event refused: {}", reply.message());
+            }
+        }));
     }
 
     async fn ask(&self, request: Request) -> Option<Reply> {

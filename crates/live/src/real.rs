@@ -34,7 +34,7 @@ use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 
 pub use access::{Access, Unreachable};
 
-use crate::world::{Lines, MAX_REPLY_BYTES, Refused, Reply, Request, Unanswered, World};
+use crate::world::{Lines, MAX_REPLY_BYTES, MAX_RETRY_AFTER, Refused, Reply, Request, Unanswered, World};
 use throttle::Throttle;
 
 /// How we name ourselves to the server.
@@ -190,8 +190,8 @@ impl Server {
     }
 }
 
-/// The server's wish in whole seconds; dates are not sent by API servers.
+/// The server's wish in whole seconds, as far as it is heeded; dates are not sent by API servers.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
-    Some(Duration::from_secs(seconds))
+    Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
 }

@@ -1,12 +1,9 @@
 //! A world for tests: virtual time, one thread, and a server that is a function.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     pin::Pin,
-    sync::{
-        Arc, Mutex, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, Weak},
     task::{Context, Poll, Wake, Waker},
     time::Duration,
 };
@@ -27,6 +24,8 @@ pub(crate) enum Answer {
     Reply(Reply),
     /// Does not answer.
     Unanswered(Unanswered),
+    /// Answers after a while.
+    Late(Duration, Reply),
     /// Never answers: the request's own timeout ends it.
     Hang,
     /// Sends lines, and then goes on as told.
@@ -68,16 +67,22 @@ struct Inner {
     random: u64,
     timers: BTreeMap<(Duration, u64), Waker>,
     timer_count: u64,
-    spawned: Vec<BoxFuture<'static, ()>>,
-    tasks: Vec<(BoxFuture<'static, ()>, Arc<Flag>)>,
+    /// Tasks by age.
+    tasks: BTreeMap<usize, BoxFuture<'static, ()>>,
+    spawned: usize,
+    woken: Woken,
     requests: Vec<(Duration, Request)>,
 }
 
-struct Flag(AtomicBool);
+/// The tasks that have been woken.
+type Woken = Arc<Mutex<BTreeSet<usize>>>;
 
-impl Wake for Flag {
+/// Wakes a task.
+struct Alarm(usize, Woken);
+
+impl Wake for Alarm {
     fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::SeqCst);
+        self.1.lock().unwrap().insert(self.0);
     }
 }
 
@@ -126,27 +131,19 @@ impl FakeWorld {
         self.inner.lock().unwrap().requests.clone()
     }
 
-    /// Polls every task that has been woken; false if there was none.
+    /// Polls every task that has been woken, the oldest first; false if there was none.
     fn poll_woken(&self) -> bool {
-        let mut inner = self.inner.lock().unwrap();
-        for task in std::mem::take(&mut inner.spawned) {
-            inner.tasks.push((task, Arc::new(Flag(AtomicBool::new(true)))));
-        }
-        let mut tasks = std::mem::take(&mut inner.tasks);
-        drop(inner);
-        let mut any = false;
-        tasks.retain_mut(|(task, flag)| {
-            if !flag.0.swap(false, Ordering::SeqCst) {
-                return true;
+        let woken = self.inner.lock().unwrap().woken.clone();
+        let due = std::mem::take(&mut *woken.lock().unwrap());
+        for id in &due {
+            // One that wakes itself while it is being polled is polled again in the next round.
+            let Some(mut task) = self.inner.lock().unwrap().tasks.remove(id) else { continue };
+            let waker = Waker::from(Arc::new(Alarm(*id, woken.clone())));
+            if task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+                self.inner.lock().unwrap().tasks.insert(*id, task);
             }
-            any = true;
-            let waker = Waker::from(flag.clone());
-            task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending()
-        });
-        let mut inner = self.inner.lock().unwrap();
-        let new = std::mem::replace(&mut inner.tasks, tasks);
-        inner.tasks.extend(new);
-        any || !inner.spawned.is_empty()
+        }
+        !due.is_empty()
     }
 
     fn answer(&self, request: &Request) -> Answer {
@@ -206,7 +203,11 @@ impl World for FakeWorld {
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
-        self.inner.lock().unwrap().spawned.push(task);
+        let mut inner = self.inner.lock().unwrap();
+        let id = inner.spawned;
+        inner.spawned += 1;
+        inner.tasks.insert(id, task);
+        inner.woken.lock().unwrap().insert(id);
     }
 
     fn send(&self, request: Request) -> BoxFuture<'static, Result<Reply, Unanswered>> {
@@ -214,6 +215,13 @@ impl World for FakeWorld {
         match self.answer(&request) {
             Answer::Reply(reply) => Box::pin(future::ready(Ok(reply))),
             Answer::Unanswered(unanswered) => Box::pin(future::ready(Err(unanswered))),
+            Answer::Late(delay, reply) => {
+                let late = self.sleep(delay);
+                Box::pin(async move {
+                    late.await;
+                    Ok(reply)
+                })
+            }
             Answer::Hang => Box::pin(async move {
                 timeout.await;
                 Err(Unanswered::OutcomeUnknown("timed out".to_owned()))
@@ -224,7 +232,7 @@ impl World for FakeWorld {
 
     fn watch(&self, request: Request) -> BoxFuture<'static, Result<Lines, Refused>> {
         let opened = match self.answer(&request) {
-            Answer::Reply(reply) => Err(Refused::Reply(reply)),
+            Answer::Reply(reply) | Answer::Late(_, reply) => Err(Refused::Reply(reply)),
             Answer::Unanswered(unanswered) => Err(Refused::Unanswered(unanswered)),
             Answer::Hang => Err(Refused::Unanswered(Unanswered::OutcomeUnknown("timed out".to_owned()))),
             Answer::Lines(lines, then) => {

@@ -1,11 +1,9 @@
-//! Binds a pod's volumes before the pod itself is bound: writes what was planned for its node, and waits until the volume
-//! controller and the provisioners have done their part.
+//! Writes into the API server what was planned for a pod's volumes, before the pod itself is bound.
 //!
 //! There is no way back for what has been written, and none is needed: a volume that was given to a claim is the one that
 //! the next attempt plans for it, and a claim that was sent to a node stays there until its provisioner gives up.
 
 mod edit;
-mod wait;
 mod write;
 
 #[cfg(test)]
@@ -13,12 +11,13 @@ mod tests;
 
 use std::{fmt, time::Duration};
 
-use futures_util::future::{Either, select};
 use supercargo_model::{Key, Name};
-use supercargo_plugins::volume_binding::VolumePlan;
-use tokio::sync::watch;
+use supercargo_plugins::volume_binding::{VolumePlan, WrittenPlan};
 
-use crate::world::{World, within};
+use crate::world::World;
+
+/// How long the watch gets to show what was written before it is first looked at: kube-scheduler's figure.
+pub const FIRST_LOOK: Duration = Duration::from_secs(1);
 
 /// What is to be done for a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,15 +33,6 @@ pub struct Order {
     pub bind_timeout: Duration,
 }
 
-/// What the scheduler tells a binding that is under way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Word {
-    /// Counts changes of the order's claims and volumes, so that they are looked at now and not some time later.
-    pub news: u64,
-    /// The pod is gone: nobody needs its volumes any more.
-    pub pod_gone: bool,
-}
-
 /// Why a pod's volumes are not bound. The pod is tried again, unless it is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeFailure {
@@ -54,8 +44,6 @@ pub enum VolumeFailure {
     Undone(String),
     /// The others have not done their part in time.
     TimedOut,
-    /// The pod is gone, or the scheduler has let go of the binding.
-    PodGone(Key),
     /// Another scheduler leads, so that nothing may be written.
     NotLeading,
 }
@@ -67,10 +55,6 @@ impl fmt::Display for VolumeFailure {
             Self::Conflict(why) | Self::Refused(why) => f.write_str(why),
             Self::Undone(why) => write!(f, "binding volumes: {why}"),
             Self::TimedOut => f.write_str("binding volumes: context deadline exceeded"),
-            Self::PodGone(pod) => {
-                let name = &pod.name;
-                write!(f, "binding volumes: pod does not exist any more: pod {name:?} not found")
-            }
             Self::NotLeading => f.write_str("another scheduler leads"),
         }
     }
@@ -78,30 +62,11 @@ impl fmt::Display for VolumeFailure {
 
 impl std::error::Error for VolumeFailure {}
 
-/// Binds a pod's volumes. `may_write` is asked right before everything that is written; dropping the other end of `word`
-/// calls the binding off.
-pub async fn bind(
+/// Writes what was planned. `may_write` is asked right before everything that is written.
+pub async fn write(
     world: &dyn World,
     order: &Order,
     may_write: &(dyn Fn() -> bool + Send + Sync),
-    word: watch::Receiver<Word>,
-) -> Result<(), VolumeFailure> {
-    let mut called_off = word.clone();
-    let pod_gone = Box::pin(called_off.wait_for(|word| word.pod_gone));
-    let work = Box::pin(write_and_wait(world, order, may_write, word));
-    match select(pod_gone, work).await {
-        Either::Left(_) => Err(VolumeFailure::PodGone(order.pod.clone())),
-        Either::Right((outcome, _)) => outcome,
-    }
-}
-
-async fn write_and_wait(
-    world: &dyn World,
-    order: &Order,
-    may_write: &(dyn Fn() -> bool + Send + Sync),
-    word: watch::Receiver<Word>,
-) -> Result<(), VolumeFailure> {
-    write::Writer { world, may_write }.write(order).await?;
-    let bound = Box::pin(wait::until_bound(world, order, word));
-    within(world, order.bind_timeout, bound).await.unwrap_or(Err(VolumeFailure::TimedOut))
+) -> Result<WrittenPlan, VolumeFailure> {
+    write::Writer { world, may_write }.write(order).await
 }

@@ -22,6 +22,9 @@ pub const MAX_LINE_BYTES: usize = 16 << 20;
 /// The longest reply that is read: a page of 500 large pods fits.
 pub const MAX_REPLY_BYTES: usize = 256 << 20;
 
+/// The longest that a server's wish about the next try is heeded: whoever asks for an hour is asked again all the same.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
+
 /// How much is told of a body that is not what it should be.
 const MAX_TOLD_BYTES: usize = 200;
 
@@ -182,7 +185,7 @@ pub struct Reply {
     pub status: u16,
     /// The body.
     pub body: Bytes,
-    /// How long the server asks to wait before the next try.
+    /// How long the server asks to wait before the next try; at most [`MAX_RETRY_AFTER`] from a real one.
     pub retry_after: Option<Duration>,
 }
 

@@ -28,10 +28,10 @@ pub mod workload;
 pub use cluster::{Cluster, NodeId, NodeInfo};
 pub use config_map::ConfigMap;
 pub use labels::Labels;
-pub use meta::Key;
+pub use meta::{Key, ResourceVersion};
 pub use node::Node;
 pub use node_set::NodeSet;
-pub use pod::{Pod, PodSpec};
+pub use pod::{NotScheduled, Pod, PodSpec};
 pub use quantity::Quantity;
 pub use resources::Resources;
 

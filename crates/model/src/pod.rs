@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::{
     Key, Labels, Name, Timestamp, images,
-    meta::{Meta, Owner},
+    meta::{Meta, Owner, ResourceVersion},
     ports::{ALL_ADDRESSES, HostPort, Protocol},
     resources::{
         ContainerDemand, PodDemand, Requests, ResizeStatus, ResourceList, ResourceRequirements, Resources,
@@ -28,6 +28,8 @@ pub struct Pod {
     pub name: Name,
     /// Distinguishes it from an earlier pod of the same name.
     pub uid: Name,
+    /// Which version of the object this is, for telling the API server's versions apart.
+    pub version: ResourceVersion,
     /// Which version of its spec this is; 0 where the API server does not count them.
     pub generation: i64,
     /// When it was made.
@@ -46,6 +48,8 @@ pub struct Pod {
     pub finished: bool,
     /// What it may use at most, if anything limits it. Scheduling does not depend on it; it is told in metrics.
     pub limits: Option<Arc<Resources>>,
+    /// What its status says about why it has no node.
+    pub not_scheduled: Option<Arc<NotScheduled>>,
     /// All else that scheduling depends on.
     pub spec: Arc<PodSpec>,
 }
@@ -56,11 +60,22 @@ impl Pod {
         Key::new(self.namespace.clone(), self.name.clone())
     }
 
-    /// The same pod, bound to a node.
+    /// The same pod, bound to a node, as the API server will show it.
     #[must_use]
     pub fn bound_to(&self, node: Name) -> Self {
-        Self { node: Some(node), ..self.clone() }
+        Self { node: Some(node), nominated_node: None, not_scheduled: None, ..self.clone() }
     }
+}
+
+/// The condition PodScheduled=False of a pod, as its status has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotScheduled {
+    /// Why, in a word.
+    pub reason: Name,
+    /// Why, in a sentence.
+    pub message: Name,
+    /// Since when it is so.
+    pub since: Option<Timestamp>,
 }
 
 /// What pods of one template have in common.
@@ -343,6 +358,10 @@ struct Condition {
     status: Option<Name>,
     #[serde(default)]
     reason: Option<Name>,
+    #[serde(default)]
+    message: Option<Name>,
+    #[serde(default, rename = "lastTransitionTime")]
+    since: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -387,6 +406,15 @@ impl WrittenStatus {
                 .any(|c| c.kind.as_deref() == Some("DisruptionTarget") && c.status.as_deref() == Some("True"))
     }
 
+    fn not_scheduled(&self) -> Option<NotScheduled> {
+        let condition = self.conditions.iter().find(|c| c.kind.as_deref() == Some("PodScheduled"))?;
+        (condition.status.as_deref() == Some("False")).then(|| NotScheduled {
+            reason: condition.reason.clone().unwrap_or_default(),
+            message: condition.message.clone().unwrap_or_default(),
+            since: condition.since,
+        })
+    }
+
     fn resizes(&mut self) -> HashMap<Name, ResizeStatus> {
         let all = self.container_statuses.drain(..).chain(self.init_container_statuses.drain(..));
         all.filter_map(|status| {
@@ -413,6 +441,7 @@ impl From<Written> for Pod {
             },
             namespace,
             name: metadata.name.clone(),
+            version: ResourceVersion(metadata.resource_version.clone()),
             generation: metadata.generation,
             created: metadata.creation_timestamp,
             terminating: metadata.deletion_timestamp.is_some(),
@@ -421,6 +450,7 @@ impl From<Written> for Pod {
             nominated_node: status.nominated_node_name.take().filter(|n| !n.is_empty()),
             started: status.start_time,
             finished: status.is_finished(),
+            not_scheduled: status.not_scheduled().map(Arc::new),
             limits: demand.limits().map(Arc::new),
             spec: Arc::new(PodSpec { extended_resources, ..pod_spec(metadata, spec, &demand) }),
         }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::{
     Key, Labels, Name, Quantity,
-    meta::Meta,
+    meta::{Meta, ResourceVersion},
     resources::ResourceList,
     selector::{NodeSelector, Selector},
 };
@@ -311,6 +311,8 @@ pub enum VolumeMode {
 pub struct PersistentVolume {
     /// Its name.
     pub name: Name,
+    /// Which version of the object this is.
+    pub version: ResourceVersion,
     /// Its labels.
     pub labels: Labels,
     /// Its annotations.
@@ -408,6 +410,7 @@ impl From<WrittenPersistentVolume> for PersistentVolume {
         Self {
             terminating: metadata.deletion_timestamp.is_some(),
             name: metadata.name,
+            version: ResourceVersion(metadata.resource_version),
             labels: metadata.labels,
             storage_class: class_name(spec.storage_class_name, &metadata.annotations).unwrap_or_default(),
             annotations: metadata.annotations,
@@ -439,6 +442,8 @@ pub struct PersistentVolumeClaim {
     pub name: Name,
     /// Distinguishes it from an earlier claim of the same name.
     pub uid: Name,
+    /// Which version of the object this is.
+    pub version: ResourceVersion,
     /// Its annotations.
     pub annotations: Labels,
     /// The object that manages it.
@@ -505,6 +510,7 @@ impl From<WrittenClaim> for PersistentVolumeClaim {
             namespace: metadata.namespace_or_default(),
             name: metadata.name,
             uid: metadata.uid,
+            version: ResourceVersion(metadata.resource_version),
             controller_uid,
             terminating: metadata.deletion_timestamp.is_some(),
             size: spec.resources.requests.get("storage").copied(),

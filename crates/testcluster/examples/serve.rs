@@ -20,6 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         kubelets: Some(kubelets),
         volumes,
         workloads: true,
+        budgets: true,
         ..Options::default()
     })?;
     for number in 1..=3 {

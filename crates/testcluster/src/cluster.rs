@@ -5,18 +5,23 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Deref;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use hyper::{Request, Response};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
 use crate::access::Access;
 use crate::api::{Api, Caller, DeleteOptions, ListOptions, Patch, Place};
+use crate::clock::{Clock, SystemClock};
 use crate::failure::Failure;
 use crate::faults::{FaultPlan, FaultRule, Faults, ServerAction};
-use crate::http::{self, Server};
+use crate::http::{self, Answer, Server};
 use crate::object::{self, as_map};
 use crate::options::Options;
 use crate::patch::PatchKind;
@@ -30,13 +35,19 @@ use crate::{NOTICE, controllers, events};
 /// How often a condition is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// A Kubernetes API server in memory. It ends when it is dropped.
-///
-/// What is created through this type is trusted: it may have a status, a uid, a node.
+/// A Kubernetes API server in memory, on loopback. It ends when it is dropped.
 pub struct TestCluster {
-    server: Arc<Server>,
+    api_server: ApiServer,
     address: SocketAddr,
     runtime: Option<Runtime>,
+}
+
+/// The API server itself, without a port: it answers whoever is in the same process, on whatever time it is given.
+///
+/// What is created through this type is trusted: it may have a status, a uid, a node.
+#[derive(Clone)]
+pub struct ApiServer {
+    server: Arc<Server>,
 }
 
 impl TestCluster {
@@ -49,23 +60,92 @@ impl TestCluster {
             .enable_io()
             .enable_time()
             .build()?;
-        let api = Arc::new(Api::new(options.history_limit, options.seed));
-        let (sender, actions) = mpsc::unbounded_channel();
-        let faults = Arc::new(Faults::new(sender));
-        let server = Arc::new(Server::new(api, faults, options.bookmark_interval));
+        let (api_server, actions) = ApiServer::with_actions(&options, Arc::new(SystemClock::start()));
+        let server = &api_server.server;
         let listener = {
             let _context = runtime.enter();
             http::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, options.port)))?
         };
         let address = listener.local_addr()?;
         runtime.spawn(http::serve(server.clone(), listener, actions));
-        controllers::start(&runtime, &server.api, &options);
-        Ok(Self { server, address, runtime: Some(runtime) })
+        controllers::start(&server.api, &options, |task| drop(runtime.spawn(task)));
+        Ok(Self { api_server, address, runtime: Some(runtime) })
     }
 
     /// Where it listens, such as `http://127.0.0.1:40123`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Waits until the condition holds.
+    pub async fn wait_until(
+        &self,
+        mut condition: impl FnMut(&Self) -> bool,
+        timeout: Duration,
+    ) -> Result<(), TimedOut> {
+        let start = Instant::now();
+        while !condition(self) {
+            if start.elapsed() > timeout {
+                return Err(TimedOut { after: timeout });
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until the condition holds, for callers that are not asynchronous.
+    pub fn wait_until_blocking(
+        &self,
+        mut condition: impl FnMut(&Self) -> bool,
+        timeout: Duration,
+    ) -> Result<(), TimedOut> {
+        let start = Instant::now();
+        while !condition(self) {
+            if start.elapsed() > timeout {
+                return Err(TimedOut { after: timeout });
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        Ok(())
+    }
+
+    /// Ends it: the port is closed, and so are all connections.
+    pub fn shutdown(self) {}
+}
+
+impl Deref for TestCluster {
+    type Target = ApiServer;
+
+    fn deref(&self) -> &ApiServer {
+        &self.api_server
+    }
+}
+
+impl ApiServer {
+    /// A server that answers only in this process. Its controllers are tasks for `spawn`; of the options, the port and the
+    /// threads mean nothing to it, and it cannot be told to restart.
+    pub fn new(options: &Options, clock: Arc<dyn Clock>, spawn: impl FnMut(BoxFuture<'static, ()>)) -> Self {
+        let (api_server, _) = Self::with_actions(options, clock);
+        controllers::start(&api_server.server.api, options, spawn);
+        api_server
+    }
+
+    fn with_actions(
+        options: &Options,
+        clock: Arc<dyn Clock>,
+    ) -> (Self, mpsc::UnboundedReceiver<ServerAction>) {
+        let api = Arc::new(Api::new(options.history_limit, options.seed, clock));
+        let (sender, actions) = mpsc::unbounded_channel();
+        let faults = Arc::new(Faults::new(sender));
+        (Self { server: Arc::new(Server::new(api, faults, options.bookmark_interval)) }, actions)
+    }
+
+    /// Answers a request as it would over HTTP. An error is a connection that breaks without an answer.
+    pub fn answer(
+        &self,
+        request: Request<Bytes>,
+    ) -> impl Future<Output = io::Result<Response<Answer>>> + Send + use<> {
+        http::answer(self.server.clone(), request)
     }
 
     /// Stores a new object, whose `apiVersion` and `kind` say what it is.
@@ -218,46 +298,11 @@ impl TestCluster {
     pub fn access(&self) -> MutexGuard<'_, Access> {
         self.server.api.access()
     }
-
-    /// Waits until the condition holds.
-    pub async fn wait_until(
-        &self,
-        mut condition: impl FnMut(&Self) -> bool,
-        timeout: Duration,
-    ) -> Result<(), TimedOut> {
-        let start = Instant::now();
-        while !condition(self) {
-            if start.elapsed() > timeout {
-                return Err(TimedOut { after: timeout });
-            }
-            tokio::time::sleep(LOOK_INTERVAL).await;
-        }
-        Ok(())
-    }
-
-    /// Waits until the condition holds, for callers that are not asynchronous.
-    pub fn wait_until_blocking(
-        &self,
-        mut condition: impl FnMut(&Self) -> bool,
-        timeout: Duration,
-    ) -> Result<(), TimedOut> {
-        let start = Instant::now();
-        while !condition(self) {
-            if start.elapsed() > timeout {
-                return Err(TimedOut { after: timeout });
-            }
-            std::thread::sleep(LOOK_INTERVAL);
-        }
-        Ok(())
-    }
-
-    /// Ends it: the port is closed, and so are all connections.
-    pub fn shutdown(self) {}
 }
 
 impl Drop for TestCluster {
     fn drop(&mut self) {
-        self.server.hang_up();
+        self.api_server.server.hang_up();
         if let Some(runtime) = self.runtime.take() {
             // Waiting for it would panic where the caller is itself asynchronous.
             runtime.shutdown_background();

@@ -77,9 +77,11 @@ mod selector;
 mod store;
 
 pub use access::{ADMIN_TOKEN, Access, Action, Rule, User};
-pub use cluster::{FaultControl, TestCluster, TimedOut};
+pub use clock::Clock;
+pub use cluster::{ApiServer, FaultControl, TestCluster, TimedOut};
 pub use failure::Failure;
 pub use faults::{Fault, FaultPlan, FaultRule, ServerAction};
+pub use http::Answer;
 pub use options::{Kubelets, Options};
 pub use patch::PatchKind;
 pub use referee::{Binding, Violation};

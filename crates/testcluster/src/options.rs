@@ -19,8 +19,10 @@ pub struct Options {
     pub kubelets: Option<Kubelets>,
     /// A controller that binds claims and makes volumes after this delay.
     pub volumes: Option<Duration>,
-    /// Controllers that make pods for deployments and replica sets, count for disruption budgets, and collect garbage.
+    /// Controllers that make pods for deployments and replica sets, and collect garbage.
     pub workloads: bool,
+    /// A controller that counts for disruption budgets.
+    pub budgets: bool,
 }
 
 impl Default for Options {
@@ -34,6 +36,7 @@ impl Default for Options {
             kubelets: None,
             volumes: None,
             workloads: false,
+            budgets: false,
         }
     }
 }

@@ -137,7 +137,7 @@ macro_rules! resources {
 resources! {
     NAMESPACES: "" "v1", "namespaces" "namespace" "Namespace", ["ns"], CLUSTER_WIDE, ["status"];
     NODES: "" "v1", "nodes" "node" "Node", ["no"], CLUSTER_WIDE, ["status"];
-    PODS: "" "v1", "pods" "pod" "Pod", ["po"], NAMESPACED, ["status", "binding", "eviction"];
+    PODS: "" "v1", "pods" "pod" "Pod", ["po"], NAMESPACED, ["status", "binding", "eviction", "resize"];
     SERVICES: "" "v1", "services" "service" "Service", ["svc"], NAMESPACED, ["status"];
     REPLICATION_CONTROLLERS: "" "v1", "replicationcontrollers" "replicationcontroller" "ReplicationController",
         ["rc"], NAMESPACED, ["status"];

@@ -120,8 +120,11 @@ impl Meter for Measured {
         self.metrics.scheduling.step(Operation::Binding, took);
     }
 
-    fn preempts(&self, victims: usize) {
+    fn preemption_attempted(&self) {
         self.metrics.scheduling.preemption_attempted();
+    }
+
+    fn preempts(&self, victims: usize) {
         self.metrics.scheduling.preemption_chose(victims);
     }
 

@@ -11,6 +11,7 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 use supercargo_live::{
+    feed::InformerHealth,
     lease::{Lease, Standing},
     scheduler::inspector::Inspector,
     world::{Request, SharedWorld},
@@ -37,6 +38,8 @@ const BINARY_VERSION: &str = concat!("1.36.4+supercargo.", env!("CARGO_PKG_VERSI
 const EMULATION_VERSION: &str = "1.36";
 /// What is shown instead of a secret.
 const REDACTED: &str = "--- REDACTED ---";
+/// Who cannot read a kind for longer than this decides by what was, and is not ready.
+const MAX_BLINDNESS: Duration = Duration::from_secs(60);
 
 /// All that is needed to serve.
 pub(super) struct Serving {
@@ -51,6 +54,9 @@ pub(super) struct Serving {
     pub(super) lease: Option<Lease>,
     /// Whether everything has been read once.
     pub(super) synced: watch::Receiver<bool>,
+    pub(super) informers: InformerHealth,
+    /// Where the informers live: its clock is theirs.
+    pub(super) informers_world: SharedWorld,
     pub(super) inspector: Inspector,
     pub(super) measured: Arc<Measured>,
     pub(super) stop: CancellationToken,
@@ -172,8 +178,17 @@ impl Serving {
         });
         let synced =
             Check::flag("sched-handler-sync", self.synced.clone(), "handlers are not fully synchronized");
+        let (informers, world) = (self.informers.clone(), self.informers_world.clone());
+        let sees =
+            Check::new("informer-watch", move || match &*informers.blind_to(world.uptime(), MAX_BLINDNESS) {
+                [] => Ok(()),
+                kinds => {
+                    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+                    Err(format!("cannot be read any more: {}", names.join(", ")))
+                }
+            });
         let mut readyz: Vec<Check> = leads.iter().cloned().collect();
-        readyz.extend([Check::shutdown(self.stop.clone()), synced, server]);
+        readyz.extend([Check::shutdown(self.stop.clone()), synced, sees, server]);
         Health { healthz: leads.into_iter().collect(), livez: vec![Check::ping()], readyz }
     }
 }

@@ -21,6 +21,7 @@ mod preemption;
 mod pressure;
 mod processes;
 mod queueing;
+mod scenarios;
 mod serving;
 mod tells;
 mod volumes;

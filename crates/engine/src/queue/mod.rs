@@ -20,7 +20,7 @@ use supercargo_framework::{
     preemption::{Claim, Nominations},
     queueing::QueueRules,
 };
-use supercargo_model::{Name, Pod};
+use supercargo_model::{Key, Name, Pod};
 
 pub use backoff::Backoff;
 pub use entry::Refusal;
@@ -70,6 +70,8 @@ pub enum Removal {
     Bound,
     /// It is gone.
     Deleted,
+    /// It is not to be tried as it is now; its next version comes as a new one.
+    Skipped,
 }
 
 /// All pods that wait to be scheduled, and those that are being scheduled.
@@ -84,6 +86,8 @@ pub struct SchedulingQueue {
     error_backoff: KeptBack,
     parked: Parked,
     in_flight: InFlight,
+    /// Pods for which a plugin has something under way, by uid; they are not tried meanwhile.
+    holds: HashMap<Name, Name>,
     arrivals: u64,
     reasons: Reasons,
     incoming: Incoming,
@@ -110,11 +114,17 @@ impl SchedulingQueue {
             error_backoff: KeptBack::default(),
             parked: Parked::default(),
             in_flight: InFlight::default(),
+            holds: HashMap::default(),
             arrivals: 0,
             reasons: Reasons::default(),
             incoming: Incoming::default(),
             bound_after_flush: 0,
         }
+    }
+
+    /// Pods wait for events no longer than this from here on.
+    pub fn set_max_unschedulable(&mut self, span: Duration) {
+        self.settings.max_unschedulable = span;
     }
 
     /// Takes in a pod that has no node yet. Where it is then; `None` if it asks for another scheduler.
@@ -162,7 +172,9 @@ impl SchedulingQueue {
             return self.admit(pod, Action::Update, nominations, now);
         };
         let before = self.entries.at(slot).pod.clone();
-        if before != pod {
+        if before == pod {
+            self.take_version(slot, pod);
+        } else {
             self.replace(slot, &before, pod.clone(), now);
             if self.entries.at(slot).is_queued() {
                 nominations.update(&before, pod.clone());
@@ -177,6 +189,19 @@ impl SchedulingQueue {
     fn replace(&mut self, slot: usize, before: &Pod, pod: Arc<Pod>, now: Duration) {
         let events = pod_events(before, &pod);
         let change = Change::Pod(Some(before), Some(&pod));
+        self.take_version(slot, pod.clone());
+        match self.entries.at(slot).spot {
+            Spot::Parked(..) => self.helped_itself(slot, &events, &change, now),
+            Spot::InFlight => {
+                let kept = Arc::new(change.kept());
+                events.into_iter().for_each(|event| self.in_flight.record(Seen::Event(event, kept.clone())));
+            }
+            Spot::Active | Spot::Backoff(_) | Spot::ErrorBackoff(_) | Spot::Leaving => {}
+        }
+    }
+
+    /// Keeps a new version of a pod, whatever it says. Its turn may be another then.
+    fn take_version(&mut self, slot: usize, pod: Arc<Pod>) {
         let entry = self.entries.at_mut(slot);
         match entry.spot {
             Spot::Active => {
@@ -194,16 +219,14 @@ impl SchedulingQueue {
                 entry.pod = pod;
                 self.error_backoff.insert(until, entry.turn());
             }
-            Spot::Parked(..) => {
-                entry.pod = pod.clone();
-                self.helped_itself(slot, &events, &change, now);
-            }
-            Spot::InFlight => {
-                entry.pod = pod.clone();
-                let kept = Arc::new(change.kept());
-                events.into_iter().for_each(|event| self.in_flight.record(Seen::Event(event, kept.clone())));
-            }
-            Spot::Leaving => entry.pod = pod,
+            Spot::Parked(..) | Spot::InFlight | Spot::Leaving => entry.pod = pod,
+        }
+    }
+
+    /// Keeps a new version of a pod that is being bound: only if that fails does what it says count.
+    pub fn renew(&mut self, pod: Arc<Pod>) {
+        if let Some(slot) = self.entries.find(&pod.uid) {
+            self.take_version(slot, pod);
         }
     }
 
@@ -216,6 +239,7 @@ impl SchedulingQueue {
         now: Duration,
     ) -> Option<Place> {
         nominations.forget(uid);
+        self.holds.remove(uid);
         let slot = self.entries.find(uid)?;
         let place = self.entries.at(slot).place();
         if self.entries.at(slot).is_queued() {
@@ -231,10 +255,26 @@ impl SchedulingQueue {
 
     /// Wakes the pods that a change can help, and remembers it for those that are being scheduled.
     pub fn happened(&mut self, happened: &Happened<'_>, now: Duration) {
+        self.happened_to_all_but("", happened, now);
+    }
+
+    /// The same for all pods but one: what a pod that was refused has given back is of no use to itself.
+    pub fn happened_to_all_but(&mut self, uid: &str, happened: &Happened<'_>, now: Duration) {
         for event in &happened.events {
-            self.wake(*event, &happened.change, None, now);
+            self.wake(*event, &happened.change, |pod| &*pod.uid != uid, now);
         }
         self.record(&happened.events, &happened.change);
+    }
+
+    /// A plugin has something under way for a pod, such as evictions: whatever happens, it is not tried until that is
+    /// [over](Self::release). What would have woken it meanwhile has to happen again.
+    pub fn hold(&mut self, uid: Name, plugin: Name) {
+        self.holds.insert(uid, plugin);
+    }
+
+    /// What was under way for a pod is over. It waits on for events.
+    pub fn release(&mut self, uid: &str) {
+        self.holds.remove(uid);
     }
 
     /// Gives pods their turn now. One that is being scheduled gets it when it comes back.
@@ -398,6 +438,11 @@ impl SchedulingQueue {
     /// All pods, where they are and why.
     pub fn pending(&self) -> impl Iterator<Item = Pending<'_>> {
         self.entries.iter().map(Entry::pending)
+    }
+
+    /// The pod of a name, where it is and why.
+    pub fn named(&self, key: &Key) -> Option<Pending<'_>> {
+        self.entries.named(key).map(|slot| self.entries.at(slot).pending())
     }
 
     /// A pod, where it is and why.

@@ -2,7 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use supercargo_framework::event::{Action, Change, Event, Resource};
+use supercargo_framework::{
+    Status,
+    event::{Action, Change, Event, Resource},
+    preemption::Rejection,
+};
 use supercargo_model::Pod;
 
 use super::{
@@ -72,10 +76,16 @@ impl SchedulingQueue {
         *self.incoming.entry((queue, cause)).or_default() += 1;
     }
 
-    /// Wakes the pods that an event can help; only those up to a priority, if one is given.
-    pub(super) fn wake(&mut self, event: Event, change: &Change<'_>, at_most: Option<i32>, now: Duration) {
+    /// Wakes the pods that an event can help, among those that are meant.
+    pub(super) fn wake(
+        &mut self,
+        event: Event,
+        change: &Change<'_>,
+        is_meant: impl Fn(&Pod) -> bool,
+        now: Duration,
+    ) {
         let woken: Vec<(usize, Strategy)> = (self.parked.awaiting(event))
-            .filter(|slot| at_most.is_none_or(|most| self.entries.at(*slot).pod.spec.priority <= most))
+            .filter(|slot| is_meant(&self.entries.at(*slot).pod))
             .map(|slot| (slot, self.entries.at(slot).strategy(event, change)))
             .filter(|(_, strategy)| *strategy != Strategy::Stay)
             .collect();
@@ -100,7 +110,7 @@ impl SchedulingQueue {
     pub(super) fn claim_dropped(&mut self, pod: &Pod, now: Duration) {
         let event = Event::new(Resource::AssignedPod, Action::Delete);
         let change = Change::Pod(Some(pod), None);
-        self.wake(event, &change, Some(pod.spec.priority), now);
+        self.wake(event, &change, |other| other.spec.priority <= pod.spec.priority, now);
         self.record(&[event], &change);
     }
 
@@ -130,8 +140,10 @@ impl SchedulingQueue {
         if entry.refused_by.is_empty() || !self.in_flight.contains(uid) {
             return Strategy::AfterBackoff;
         }
+        // What is not known may have been what the pod waits for.
+        let Some(seen) = self.in_flight.seen_since(uid) else { return Strategy::AfterBackoff };
         let mut most = Strategy::Stay;
-        for seen in self.in_flight.seen_since(uid) {
+        for seen in seen {
             let strategy = match seen {
                 Seen::Event(event, change) => entry.strategy(*event, &change.change()),
                 Seen::Activated(other) if other != uid => Strategy::Stay,
@@ -174,10 +186,18 @@ impl SchedulingQueue {
         }
     }
 
-    /// Asks the PreEnqueue plugins.
+    /// Asks the PreEnqueue plugins, and looks for what is under way for the pod.
     fn is_held(&mut self, slot: usize) -> bool {
         let entry = self.entries.at_mut(slot);
-        match entry.rules.pre_enqueue(&entry.pod, entry.held_by.as_ref()) {
+        let under_way = self.holds.get(&entry.pod.uid).map(|plugin| Rejection {
+            plugin: plugin.clone(),
+            status: Status::unresolvable("what is under way for this pod has to end first"),
+        });
+        let verdict = match under_way {
+            Some(rejection) => Err(rejection),
+            None => entry.rules.pre_enqueue(&entry.pod, entry.held_by.as_ref()),
+        };
+        match verdict {
             Ok(()) => {
                 entry.held_by = None;
                 false

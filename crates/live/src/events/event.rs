@@ -28,6 +28,8 @@ pub struct Reference {
     pub name: Name,
     /// Identity.
     pub uid: Name,
+    /// Which version of it; empty if that does not matter. What happens to another version is another event.
+    pub version: Name,
 }
 
 impl Reference {
@@ -39,6 +41,7 @@ impl Reference {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
             uid: pod.uid.clone(),
+            version: pod.version.0.clone(),
         }
     }
 
@@ -50,6 +53,7 @@ impl Reference {
             namespace: key.namespace.clone(),
             name: key.name.clone(),
             uid: uid.clone(),
+            version: Name::default(),
         }
     }
 
@@ -60,8 +64,32 @@ impl Reference {
         if !self.namespace.is_empty() {
             written["namespace"] = json!(&*self.namespace);
         }
+        if !self.version.is_empty() {
+            written["resourceVersion"] = json!(&*self.version);
+        }
         written
     }
+}
+
+/// How a pod had to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preempted {
+    /// It was deleted.
+    Evicted,
+    /// It was not bound yet, and goes back to the queue.
+    CalledOff,
+}
+
+/// What makes events the same series, by the rules of client-go. The words are not part of it: of a series, only those of
+/// the first event are told.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SeriesKey {
+    regarding: Reference,
+    related: Option<Reference>,
+    scheduler_name: Name,
+    urgency: Urgency,
+    reason: &'static str,
+    action: &'static str,
 }
 
 /// Something that happened, for people.
@@ -95,11 +123,20 @@ impl Event {
         Self::about(pod, Urgency::Warning, "FailedScheduling", "Scheduling", message.to_owned())
     }
 
-    /// A pod was evicted for another.
-    pub fn preempted(victim: &Pod, preemptor: &Pod, node: &str) -> Self {
-        let note = format!("Preempted by pod {} on node {node}", preemptor.uid);
+    /// A pod is not tried because its deletion was asked for.
+    pub fn skips_deleting(pod: &Pod) -> Self {
+        let note = format!("skip schedule deleting pod: {}/{}", pod.namespace, pod.name);
+        Self::about(pod, Urgency::Warning, "FailedScheduling", "Scheduling", note)
+    }
+
+    /// A pod had to go for another: it was evicted, or its binding was called off.
+    pub fn preempted(victim: &Pod, preemptor: &Pod, node: &str, how: Preempted) -> Self {
+        let in_memory = match how {
+            Preempted::Evicted => "",
+            Preempted::CalledOff => " (in kube-scheduler memory).",
+        };
+        let note = format!("Preempted by pod {} on node {node}{in_memory}", preemptor.uid);
         Self {
-            related: Some(Reference::pod(preemptor)),
             scheduler_name: preemptor.spec.scheduler_name.clone(),
             ..Self::about(victim, Urgency::Normal, "Preempted", "Preempting", note)
         }
@@ -127,6 +164,18 @@ impl Event {
             reason,
             action,
             note: shortened(note),
+        }
+    }
+
+    /// What makes events the same series: all but the moment and the words.
+    pub(super) fn series(&self) -> SeriesKey {
+        SeriesKey {
+            regarding: self.regarding.clone(),
+            related: self.related.clone(),
+            scheduler_name: self.scheduler_name.clone(),
+            urgency: self.urgency,
+            reason: self.reason,
+            action: self.action,
         }
     }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     MAX_TRIES, SWEEP_PERIOD,
-    event::{Event, Reference},
+    event::{self, Event, Reference},
 };
 use crate::requests::micro_time;
 
@@ -30,8 +30,7 @@ const REFRESH_PERIOD: Duration = Duration::from_secs(30 * 60);
 /// How long a writer without work sleeps at most.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// What makes two events the same: all but the moment.
-type SeriesKey = Arc<Event>;
+type SeriesKey = Arc<event::SeriesKey>;
 
 /// An event, its name and its moment.
 #[derive(Clone)]
@@ -163,14 +162,15 @@ impl Queue {
             self.once.push_back(Job { what: What::Once(named), tries: 0 });
             return;
         }
-        if let Some(series) = self.series.get_mut(&event) {
+        let key = Arc::new(event.series());
+        if let Some(series) = self.series.get_mut(&key) {
             series.count += 1;
             series.last = uptime;
             series.last_time = now;
             series.ending = false;
             // The second makes it a series, which is told at once; the others wait.
             if series.written < 2 && !series.queued {
-                self.enqueue(&event);
+                self.enqueue(&key);
             }
             return;
         }
@@ -178,15 +178,15 @@ impl Queue {
             self.dropped += 1;
             return;
         }
-        self.begin_series(event, now, uptime);
+        self.begin_series(key, event, now, uptime);
     }
 
-    fn begin_series(&mut self, event: Arc<Event>, now: Timestamp, uptime: Duration) {
+    fn begin_series(&mut self, key: SeriesKey, event: Arc<Event>, now: Timestamp, uptime: Duration) {
         while self.series.len() >= MAX_SERIES {
             let Some(oldest) = self.ages.pop_front() else { break };
             self.series.remove(&oldest);
         }
-        let named = self.named(event.clone(), now);
+        let named = self.named(event, now);
         let series = Series {
             named,
             count: 1,
@@ -197,9 +197,9 @@ impl Queue {
             queued: false,
             ending: false,
         };
-        self.series.insert(event.clone(), series);
-        self.ages.push_back(event.clone());
-        self.enqueue(&event);
+        self.series.insert(key.clone(), series);
+        self.ages.push_back(key.clone());
+        self.enqueue(&key);
     }
 
     fn enqueue(&mut self, key: &SeriesKey) {

@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use supercargo_model::{
-    Pod,
+    Pod, ResourceVersion,
     object::{Kind, Object},
 };
 
@@ -79,16 +79,26 @@ fn repeated_events_become_one_series() {
 }
 
 #[test]
-fn another_message_is_another_event() {
+fn another_message_about_the_same_version_counts_in_its_series_and_another_version_is_another_event() {
     let world = accepting();
     let recorder = recorder(&world);
-    recorder.record(Event::failed_scheduling(&pod("a"), "0/1 nodes are available"));
-    recorder.record(Event::failed_scheduling(&pod("a"), "0/2 nodes are available"));
+    let version = |version: &str| Pod { version: ResourceVersion(version.into()), ..pod("a") };
+    recorder.record(Event::failed_scheduling(&version("7"), "0/1 nodes are available"));
+    recorder.record(Event::failed_scheduling(&version("7"), "0/2 nodes are available"));
+    recorder.record(Event::failed_scheduling(&version("8"), "0/3 nodes are available"));
     world.run_for(seconds(1));
-    let names: Vec<Value> =
-        world.requests().iter().map(|(_, r)| body(r)["metadata"]["name"].clone()).collect();
-    assert_eq!(names.len(), 2);
-    assert_ne!(names[0], names[1]);
+    let requests = world.requests();
+    let written = |method: Method| -> Vec<Value> {
+        requests.iter().filter(|(_, request)| request.method == method).map(|(_, r)| body(r)).collect()
+    };
+    let posted = written(Method::Post);
+    let told: Vec<_> = posted
+        .iter()
+        .map(|e| (&e["regarding"]["resourceVersion"], &e["note"], &e["series"]["count"]))
+        .collect();
+    let (first, second) = ("0/1 nodes are available", "0/3 nodes are available");
+    // The second came before the first was written, so that one request tells both.
+    assert_eq!(told, [(&json!("7"), &json!(first), &json!(2)), (&json!("8"), &json!(second), &Value::Null)]);
 }
 
 #[test]

@@ -1,22 +1,31 @@
-//! How long to wait before the next try: client-go's figures for lists and watches.
+//! How long to wait before the next try.
 
 use std::time::Duration;
 
 use crate::world::{World, jittered};
 
+/// client-go's figures for lists and watches.
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
+/// For what an administrator is about to mend: up to twice this at random, so ten seconds at most.
+const LONGEST_SHORT: Duration = Duration::from_secs(5);
 /// After this time without trouble the next trouble is the first again.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(120);
 
 pub(super) struct Backoff {
     next: Duration,
+    longest: Duration,
     last_trouble: Option<Duration>,
 }
 
 impl Backoff {
     pub(super) fn new() -> Self {
-        Self { next: FIRST, last_trouble: None }
+        Self { next: FIRST, longest: LONGEST, last_trouble: None }
+    }
+
+    /// One that stays within seconds.
+    pub(super) fn short() -> Self {
+        Self { longest: LONGEST_SHORT, ..Self::new() }
     }
 
     /// Whether there has been no trouble for a while; from now on there has.
@@ -33,7 +42,7 @@ impl Backoff {
             self.next = FIRST;
         }
         let span = self.next;
-        self.next = (span * 2).min(LONGEST);
+        self.next = (span * 2).min(self.longest);
         self.last_trouble = Some(now);
         jittered(world, span, 1.0)
     }

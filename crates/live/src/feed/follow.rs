@@ -1,6 +1,7 @@
 //! One resource: its list, its watch, and what to do when either ends.
 
 mod objects;
+mod refusals;
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use supercargo_model::{Key, object::Kind};
 use tokio::sync::mpsc;
 
 use super::{
-    Fact, Resource,
+    Fact, InformerHealth, Resource,
     backoff::Backoff,
     complaints::Complaints,
     known::Known,
@@ -30,8 +31,6 @@ const LONGEST_SILENCE_IN_LIST: Duration = Duration::from_secs(30);
 const LONGEST_PAGE: Duration = Duration::from_secs(120);
 /// A watch that ends sooner than this without a line is trouble, not a clean end.
 const SHORTEST_CLEAN_WATCH: Duration = Duration::from_secs(1);
-/// How often a resource that the server lacks is asked for again.
-const ABSENT_PAUSE: Duration = Duration::from_secs(60);
 
 /// What comes next for a resource.
 enum Step {
@@ -48,42 +47,80 @@ enum Step {
 /// Nobody takes the facts any more.
 struct Unheard;
 
+/// Whether the server gives streaming lists, as far as is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Streaming {
+    Untried,
+    /// It has given one.
+    Works,
+    /// It has given one, and the last one failed: the next list is in pages.
+    Pausing,
+    /// It never gave one.
+    Never,
+}
+
+impl Streaming {
+    fn is_tried(self) -> bool {
+        matches!(self, Self::Untried | Self::Works)
+    }
+
+    fn failed(self) -> Self {
+        if self == Self::Works { Self::Pausing } else { Self::Never }
+    }
+
+    fn paged_instead(self) -> Self {
+        if self == Self::Pausing { Self::Works } else { self }
+    }
+}
+
 pub(super) struct Follower {
     world: SharedWorld,
     resource: Resource,
     facts: mpsc::Sender<Fact>,
+    health: InformerHealth,
     known: Known,
     /// The last version that is known.
     version: String,
     backoff: Backoff,
     complaints: Complaints,
-    /// Whether the server gives streaming lists, as far as is known.
-    streams_lists: bool,
+    streaming: Streaming,
     /// How many lists in a row grew old before their last page.
     expired_lists: u32,
     sends_bookmarks: bool,
     /// The connection broke: the server may have restarted, with an older state even.
     unsure: bool,
     synced: bool,
-    told_absent: bool,
+    /// How often a list that is forbidden is tried.
+    forbidden: Backoff,
+    /// When it was last told that a list is forbidden.
+    told_forbidden: Option<Duration>,
+    told_unserved: bool,
 }
 
 impl Follower {
-    pub(super) fn new(world: SharedWorld, resource: Resource, facts: mpsc::Sender<Fact>) -> Self {
+    pub(super) fn new(
+        world: SharedWorld,
+        resource: Resource,
+        facts: mpsc::Sender<Fact>,
+        health: InformerHealth,
+    ) -> Self {
         Self {
             world,
             complaints: Complaints::new(resource.kind),
             resource,
             facts,
+            health,
             known: Known::default(),
             version: String::new(),
             backoff: Backoff::new(),
-            streams_lists: true,
+            streaming: Streaming::Untried,
             expired_lists: 0,
             sends_bookmarks: false,
             unsure: false,
             synced: false,
-            told_absent: false,
+            forbidden: Backoff::short(),
+            told_forbidden: None,
+            told_unserved: false,
         }
     }
 
@@ -91,7 +128,7 @@ impl Follower {
         let mut step = Step::List;
         loop {
             let next = match step {
-                Step::List if self.streams_lists => self.stream_list().await,
+                Step::List if self.streaming.is_tried() => self.stream_list().await,
                 Step::List => self.page_list().await,
                 Step::Resume => self.resume().await,
                 Step::Follow(lines) => self.follow(lines).await,
@@ -104,48 +141,52 @@ impl Follower {
         }
     }
 
+    /// The list as a stream. Whatever goes wrong with it, pages are asked for next: servers that offer streaming lists and
+    /// cannot keep what they promise (for want of etcd's progress notifications, say) give those.
     async fn stream_list(&mut self) -> Result<Step, Unheard> {
         let request = paths::streaming_list(&self.resource, self.lifetime());
         let mut lines = match self.world.watch(request).await {
             Ok(lines) => lines,
             Err(Refused::Reply(reply)) if matches!(reply.status, 400 | 405 | 406 | 422 | 501) => {
                 tracing::debug!(kind = self.kind().name(), "the server gives no streaming lists");
-                self.streams_lists = false;
+                self.streaming = Streaming::Never;
                 return Ok(Step::List);
             }
-            Err(refused) => return self.list_refused(refused).await,
+            Err(refused) => {
+                // Nobody is there, or too busy: what kind of list it is matters nothing.
+                let passing = matches!(
+                    refused,
+                    Refused::Unanswered(Unanswered::NotSent(_))
+                        | Refused::Reply(Reply { status: 403 | 404 | 429, .. })
+                );
+                if !passing {
+                    self.streaming = self.streaming.failed();
+                }
+                return self.list_refused(refused).await;
+            }
         };
         self.known.begin_list();
-        loop {
+        let why = loop {
             let line = match within(&*self.world, LONGEST_SILENCE_IN_LIST, lines.next()).await {
                 Some(Some(Ok(line))) => line,
-                Some(Some(Err(cut))) => {
-                    return self.trouble(Step::List, &format!("list cut: {cut}")).await;
-                }
-                Some(None) => return self.trouble(Step::List, "list ended early").await,
-                None => {
-                    self.streams_lists = false;
-                    return Ok(Step::List);
-                }
+                Some(Some(Err(cut))) => break format!("cut: {cut}"),
+                Some(None) => break "ended early".to_owned(),
+                None => break format!("silent for {} s", LONGEST_SILENCE_IN_LIST.as_secs()),
             };
             match self.line(&line, Phase::List).await? {
                 Heard::Change => {}
                 Heard::EndOfList => {
+                    self.streaming = Streaming::Works;
                     self.end_list().await?;
                     return Ok(Step::Follow(lines));
                 }
-                Heard::Error(status) if matches!(status.code, 400 | 422) => {
-                    self.streams_lists = false;
-                    return Ok(Step::List);
-                }
-                Heard::Error(status) => {
-                    return self.trouble(Step::List, &format!("list ended: {}", status.message)).await;
-                }
-                Heard::Nonsense => {
-                    return self.trouble(Step::List, "a line that is no JSON").await;
-                }
+                Heard::Error(status) => break format!("ended with {}: {}", status.code, status.message),
+                Heard::Nonsense => break "a line that is no JSON".to_owned(),
             }
-        }
+        };
+        self.complaints.say(&*self.world, &format!("streaming list {why}; asking for pages"));
+        self.streaming = self.streaming.failed();
+        Ok(Step::List)
     }
 
     async fn page_list(&mut self) -> Result<Step, Unheard> {
@@ -173,6 +214,7 @@ impl Follower {
             if page.metadata.continue_from.is_empty() {
                 self.version = page.metadata.resource_version;
                 self.end_list().await?;
+                self.streaming = self.streaming.paged_instead();
                 return Ok(Step::Resume);
             }
             continue_from = Some(page.metadata.continue_from);
@@ -180,13 +222,22 @@ impl Follower {
     }
 
     async fn end_list(&mut self) -> Result<(), Unheard> {
+        self.tell_missing().await?;
+        self.health.regained(&self.resource);
+        self.unsure = false;
+        self.expired_lists = 0;
+        self.forbidden = Backoff::short();
+        self.told_forbidden = None;
+        self.told_unserved = false;
+        self.tell_synced().await
+    }
+
+    /// Whatever the list that has ended did not name is gone.
+    async fn tell_missing(&mut self) -> Result<(), Unheard> {
         for (key, uid) in self.known.end_list() {
             self.tell(Fact::Gone { kind: self.kind(), key, uid }).await?;
         }
-        self.unsure = false;
-        self.expired_lists = 0;
-        self.told_absent = false;
-        self.tell_synced().await
+        Ok(())
     }
 
     async fn tell_synced(&mut self) -> Result<(), Unheard> {
@@ -194,29 +245,6 @@ impl Follower {
             return Ok(());
         }
         self.tell(Fact::Synced(self.kind())).await
-    }
-
-    /// A resource that the server lacks, or keeps from us, costs only those who need it.
-    async fn list_refused(&mut self, refused: Refused) -> Result<Step, Unheard> {
-        let Refused::Reply(reply @ Reply { status: 403 | 404, .. }) = &refused else {
-            return self.refused(Step::List, refused).await;
-        };
-        if !std::mem::replace(&mut self.told_absent, true) {
-            let said = reply.message();
-            tracing::warn!(kind = self.kind().name(), status = reply.status, "cannot be listed: {said}");
-        }
-        if self.resource.required {
-            return self.refused(Step::List, refused).await;
-        }
-        if reply.status == 404 {
-            self.known.begin_list();
-            for (key, uid) in self.known.end_list() {
-                self.tell(Fact::Gone { kind: self.kind(), key, uid }).await?;
-            }
-        }
-        self.tell_synced().await?;
-        self.world.sleep(crate::world::jittered(&*self.world, ABSENT_PAUSE, 1.0)).await;
-        Ok(Step::List)
     }
 
     async fn resume(&mut self) -> Result<Step, Unheard> {
@@ -253,9 +281,18 @@ impl Follower {
     async fn follow(&mut self, mut lines: Lines) -> Result<Step, Unheard> {
         let opened = self.world.uptime();
         let mut quiet = true;
+        let mut first = within(&*self.world, SHORTEST_CLEAN_WATCH, lines.next()).await;
+        if first.is_none() {
+            // It stands, and there is nothing to tell.
+            self.health.regained(&self.resource);
+        }
         loop {
             let patience = if self.sends_bookmarks { LONGEST_SILENCE } else { 2 * SHORTEST_WATCH + GRACE };
-            let line = match within(&*self.world, patience, lines.next()).await {
+            let next = match first.take() {
+                Some(next) => Some(next),
+                None => within(&*self.world, patience, lines.next()).await,
+            };
+            let line = match next {
                 Some(Some(Ok(line))) => line,
                 Some(Some(Err(cut))) => {
                     self.unsure = true;
@@ -267,13 +304,14 @@ impl Follower {
                 Some(None) => return Ok(Step::Resume),
                 None => {
                     self.unsure = true;
+                    self.health.lost(&self.resource, self.world.uptime());
                     self.complaints.say(&*self.world, "watch gone silent; opening it anew");
                     return Ok(Step::Resume);
                 }
             };
             quiet = false;
             match self.line(&line, Phase::Watch).await? {
-                Heard::Change | Heard::EndOfList => {}
+                Heard::Change | Heard::EndOfList => self.health.regained(&self.resource),
                 Heard::Error(status) if status.code == 410 => return self.expired().await,
                 Heard::Error(status) => {
                     let next = if matches!(status.code, 429 | 500..) { Step::Resume } else { Step::List };
@@ -312,26 +350,6 @@ impl Follower {
         Ok(if head.ends_list && phase == Phase::List { Heard::EndOfList } else { Heard::Change })
     }
 
-    async fn refused(&mut self, next: Step, refused: Refused) -> Result<Step, Unheard> {
-        let wait = match &refused {
-            Refused::Reply(reply) => reply.retry_after,
-            Refused::Unanswered(_) => None,
-        };
-        let next = match refused {
-            Refused::Reply(reply) => {
-                let said = reply.message();
-                self.trouble(next, &format!("the server answered {}: {said}", reply.status)).await
-            }
-            Refused::Unanswered(Unanswered::NotSent(why) | Unanswered::OutcomeUnknown(why)) => {
-                self.trouble(next, &why).await
-            }
-        };
-        if let Some(wait) = wait {
-            self.world.sleep(wait).await;
-        }
-        next
-    }
-
     /// The server has forgotten our version. That is nobody's fault, unless it happens again at once.
     async fn expired(&mut self) -> Result<Step, Unheard> {
         if self.backoff.is_first(&*self.world) {
@@ -342,6 +360,7 @@ impl Follower {
     }
 
     async fn trouble(&mut self, next: Step, what: &str) -> Result<Step, Unheard> {
+        self.health.lost(&self.resource, self.world.uptime());
         self.complaints.say(&*self.world, what);
         let wait = self.backoff.next(&*self.world);
         self.world.sleep(wait).await;

@@ -14,7 +14,7 @@ pub struct Resource {
     pub path: Cow<'static, str>,
     /// Which of its objects are read, as a field selector ready for a query; empty for all.
     pub field_selector: Cow<'static, str>,
-    /// Without it nothing can be scheduled. The others may be missing or forbidden.
+    /// Every API server serves it. The others may be missing.
     pub required: bool,
     /// Which of its objects' texts are told besides; `None` for none.
     pub texts: Option<Arc<Wanted>>,
@@ -26,6 +26,24 @@ impl Resource {
     pub fn with_texts(self, wanted: &Arc<Wanted>) -> Self {
         let texts = wanted.any(self.kind).then(|| wanted.clone());
         Self { texts, ..self }
+    }
+
+    /// The path of its API group and version, where the server tells what it serves.
+    pub(super) fn group_version(&self) -> &str {
+        // `/api/v1`, or `/apis/GROUP/VERSION`.
+        let parts = if self.path.starts_with("/api/") { 2 } else { 3 };
+        let end = self.path.match_indices('/').nth(parts).map_or(self.path.len(), |(at, _)| at);
+        &self.path[..end]
+    }
+
+    /// Its API group; empty for the core's.
+    pub(super) fn group(&self) -> &str {
+        self.path.strip_prefix("/apis/").and_then(|path| path.split('/').next()).unwrap_or_default()
+    }
+
+    /// Its name in paths and in roles, such as `pods`.
+    pub(super) fn plural(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
     }
 
     /// One ConfigMap. The server is only asked for that one, so that a permission for that one is enough.
@@ -81,3 +99,23 @@ pub const RESOURCES: &[Resource] = &[
     resource(Kind::VolumeAttachment, "/apis/storage.k8s.io/v1/volumeattachments"),
     resource(Kind::PodDisruptionBudget, "/apis/policy/v1/poddisruptionbudgets"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_tells_group_version_and_name() {
+        let map = Resource::config_map(&Key::new("kube-system", "scores"));
+        let budgets = RESOURCES.last().unwrap();
+        let told: Vec<_> = [&RESOURCES[0], &map, budgets]
+            .map(|resource| (resource.group_version(), resource.group(), resource.plural()))
+            .into();
+        let expected = [
+            ("/api/v1", "", "nodes"),
+            ("/api/v1", "", "configmaps"),
+            ("/apis/policy/v1", "policy", "poddisruptionbudgets"),
+        ];
+        assert_eq!(told, expected);
+    }
+}

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Fact, RESOURCES, Resource};
+use super::{Fact, InformerHealth, RESOURCES, Resource};
 use crate::{
     testing::{Answer, FakeWorld, Then},
     world::{Request, SharedWorld, Unanswered},
@@ -20,6 +20,7 @@ use crate::{
 const NODES: &Resource = &RESOURCES[0];
 const PODS: &Resource = &RESOURCES[1];
 const SERVICES: &Resource = &RESOURCES[3];
+const BUDGETS: &Resource = &RESOURCES[RESOURCES.len() - 1];
 
 /// A server with one resource: its objects, and every change since the start.
 #[derive(Default)]
@@ -146,8 +147,13 @@ fn world_of(server: &Shared) -> Arc<FakeWorld> {
 }
 
 fn open(world: &Arc<FakeWorld>, resource: &Resource) -> mpsc::Receiver<Fact> {
+    open_with_health(world, resource).0
+}
+
+fn open_with_health(world: &Arc<FakeWorld>, resource: &Resource) -> (mpsc::Receiver<Fact>, InformerHealth) {
     let shared: SharedWorld = world.clone();
-    super::open(&shared, vec![resource.clone()])
+    let health = InformerHealth::default();
+    (super::open(&shared, vec![resource.clone()], &health), health)
 }
 
 /// The facts so far, in short: `+name/uid@version`, `-name/uid`, `!name`, `synced`.
@@ -328,18 +334,96 @@ fn a_pod_that_makes_no_sense_keeps_its_room_until_it_is_deleted() {
     assert_eq!(told[3..], ["-n/p/u"]);
 }
 
+/// A server that keeps a resource from us until some moment, and then has no object of it.
+fn forbids_until(moment: Duration) -> Arc<FakeWorld> {
+    FakeWorld::new(move |_, now| match now < moment {
+        true => Answer::json(403, json!({"message": "User \"s\" cannot list resource"})),
+        false => Answer::Lines(vec![bookmark(1, true)], Then::Silence),
+    })
+}
+
 #[test]
-fn a_resource_that_the_server_lacks_is_synced_and_asked_for_slowly() {
-    for status in [403, 404] {
-        let world = FakeWorld::new(move |_, _| Answer::json(status, json!({"message": "no"})));
-        let mut facts = open(&world, SERVICES);
+fn a_forbidden_kind_is_not_taken_for_read_and_tried_again_within_seconds() {
+    for resource in [NODES, SERVICES, BUDGETS] {
+        let world = forbids_until(Duration::from_secs(300));
+        let mut facts = open(&world, resource);
+        world.run_for(Duration::from_secs(299));
+        assert!(told(&mut facts).is_empty(), "nothing may be decided before {}", resource.kind.name());
+        assert!((30..=80).contains(&world.requests().len()), "{}", world.requests().len());
+        world.run_for(Duration::from_secs(11));
+        assert_eq!(told(&mut facts), ["synced"], "the role has come");
+    }
+}
+
+/// A server that has no list of a resource, and discovery as given: by path, a status and what it says.
+fn unlisted(discovery: fn(&str) -> (u16, Value)) -> Arc<FakeWorld> {
+    FakeWorld::new(move |request, _| {
+        let path = &*request.path;
+        let is_list = path.contains("watch=") || path.contains("limit=");
+        let (status, body) = if is_list { (404, json!({"message": "no"})) } else { discovery(path) };
+        Answer::json(status, body)
+    })
+}
+
+#[test]
+fn a_kind_that_is_known_not_to_be_served_is_taken_for_none_and_asked_for_now_and_then() {
+    let resources: fn(&str) -> (u16, Value) = |_| (200, json!({"resources": [{"name": "evictions"}]}));
+    let groups: fn(&str) -> (u16, Value) = |path| match path {
+        "/apis" => (200, json!({"groups": [{"versions": [{"groupVersion": "policy/v2"}]}]})),
+        _ => (404, json!({})),
+    };
+    for discovery in [resources, groups] {
+        let world = unlisted(discovery);
+        let mut facts = open(&world, BUDGETS);
         world.run_for(Duration::from_secs(600));
         assert_eq!(told(&mut facts), ["synced"]);
-        assert!((5..=11).contains(&world.requests().len()), "{}", world.requests().len());
-        let mut nodes = open(&world, NODES);
-        world.run_for(Duration::from_secs(60));
-        assert!(told(&mut nodes).is_empty(), "nothing can be scheduled without nodes");
+        let lists = world.requests().iter().filter(|(_, request)| request.path.contains("watch=")).count();
+        assert!((5..=11).contains(&lists), "{lists}");
     }
+}
+
+#[test]
+fn a_404_that_discovery_does_not_bear_out_is_passing() {
+    type Discovery = fn(&str) -> (u16, Value);
+    let served: Discovery = |_| (200, json!({"resources": [{"name": "poddisruptionbudgets"}]}));
+    let group_served: Discovery = |path| match path {
+        "/apis" => (200, json!({"groups": [{"versions": [{"groupVersion": "policy/v1"}]}]})),
+        _ => (404, json!({})),
+    };
+    let nothing_there: Discovery = |_| (404, json!({}));
+    let nonsense: Discovery = |_| (200, json!({"hello": "world"}));
+    let forbidden: Discovery = |_| (403, json!({}));
+    for discovery in [served, group_served, nothing_there, nonsense, forbidden] {
+        let world = unlisted(discovery);
+        let mut facts = open(&world, BUDGETS);
+        world.run_for(Duration::from_secs(60));
+        assert!(told(&mut facts).is_empty());
+    }
+    let world = unlisted(|_| (200, json!({"resources": []})));
+    let mut nodes = open(&world, NODES);
+    world.run_for(Duration::from_secs(60));
+    assert!(told(&mut nodes).is_empty(), "nothing can be scheduled without nodes");
+}
+
+#[test]
+fn a_kind_that_comes_to_be_served_is_read() {
+    let world = FakeWorld::new(|request, now| match now < Duration::from_secs(30) {
+        true if request.path.contains("watch=") => Answer::json(404, json!({})),
+        true => Answer::json(200, json!({"resources": []})),
+        false => Answer::Lines(
+            vec![
+                line(
+                    "ADDED",
+                    &json!({"metadata": {"name": "b", "namespace": "n", "uid": "u", "resourceVersion": "1"}}),
+                ),
+                bookmark(1, true),
+            ],
+            Then::Silence,
+        ),
+    });
+    let mut facts = open(&world, BUDGETS);
+    world.run_for(Duration::from_secs(150));
+    assert_eq!(told(&mut facts), ["synced", "+n/b/u@1"]);
 }
 
 #[test]
@@ -369,18 +453,73 @@ fn a_watch_that_has_gone_silent_is_opened_anew() {
     assert!(paths[2].contains("resourceVersion=7"), "{}", paths[2]);
 }
 
-#[test]
-fn a_server_that_takes_no_notice_of_streaming_lists_is_listed() {
-    let world = FakeWorld::new(|request, _| {
-        if request.path.contains("watch=true") {
+/// A server whose streaming lists fail in some way, and whose pages are as they should be.
+fn fails_to_stream(fail: fn() -> Answer) -> Arc<FakeWorld> {
+    let item = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "3"}});
+    FakeWorld::new(move |request, _| {
+        if request.path.contains("sendInitialEvents") {
+            fail()
+        } else if request.path.contains("watch=true") {
             Answer::Lines(vec![], Then::Silence)
         } else {
-            Answer::json(200, json!({"metadata": {"resourceVersion": "7"}, "items": []}))
+            Answer::json(200, json!({"metadata": {"resourceVersion": "7"}, "items": [item]}))
         }
-    });
+    })
+}
+
+#[test]
+fn whatever_goes_wrong_with_a_streaming_list_pages_are_asked_for() {
+    fn object() -> String {
+        line("ADDED", &json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "3"}}))
+    }
+    fn error(code: u16) -> String {
+        line("ERROR", &json!({"kind": "Status", "code": code, "message": "etcd: progress notifications"}))
+    }
+    let failures: [fn() -> Answer; 8] = [
+        || Answer::Lines(vec![], Then::Silence),
+        || Answer::Lines(vec![object()], Then::Silence),
+        || Answer::Lines(vec![object()], Then::Cut),
+        || Answer::Lines(vec![object()], Then::End),
+        || Answer::Lines(vec![object(), error(500)], Then::End),
+        || Answer::Lines(vec![object(), error(410)], Then::End),
+        || Answer::Lines(vec![object(), "<html>".to_owned()], Then::Silence),
+        || Answer::json(500, json!({"message": "etcd: progress notifications"})),
+    ];
+    for (case, fail) in failures.into_iter().enumerate() {
+        let world = fails_to_stream(fail);
+        let mut facts = open(&world, NODES);
+        world.run_for(Duration::from_secs(40));
+        assert_eq!(told(&mut facts), ["+a/u@3", "synced"], "case {case}");
+        world.run_for(Duration::from_secs(60));
+        let asked = |what: &str| world.requests().iter().filter(|(_, r)| r.path.contains(what)).count();
+        assert_eq!((asked("sendInitialEvents"), asked("limit=500")), (1, 1), "case {case}");
+    }
+}
+
+#[test]
+fn a_server_that_has_streamed_a_list_is_asked_for_another_after_one_that_failed() {
+    let server = Server::new();
+    server.lock().unwrap().put("a", "u1");
+    let world = world_of(&server);
     let mut facts = open(&world, NODES);
-    world.run_for(Duration::from_secs(60));
-    assert_eq!(told(&mut facts), ["synced"]);
+    world.run_for(A_WHILE);
+    assert_eq!(told(&mut facts), ["+a/u1@1", "synced"]);
+    let expire = |cuts: Vec<usize>| {
+        let mut server = server.lock().unwrap();
+        server.put("a", "u1");
+        server.cut_watches();
+        server.oldest = server.version + 1;
+        server.version += 1;
+        server.cuts = cuts;
+    };
+    // The next watch finds its version forgotten, and the streaming list is cut after an object.
+    expire(vec![1]);
+    world.run_for(A_WHILE);
+    expire(vec![]);
+    world.run_for(A_WHILE);
+    let lists = |what: &str| world.requests().iter().filter(|(_, r)| r.path.contains(what)).count();
+    assert_eq!((lists("sendInitialEvents"), lists("limit=500")), (3, 1));
+    assert_eq!(told(&mut facts), ["+a/u1@2", "+a/u1@4"]);
 }
 
 #[test]
@@ -408,6 +547,82 @@ fn an_expired_page_starts_the_list_over() {
     let mut facts = open(&world, NODES);
     world.run_for(A_WHILE);
     assert_eq!(told(&mut facts), ["+a/a@1", "+b/b@1", "synced"]);
+}
+
+#[test]
+fn a_wish_to_wait_for_an_hour_is_heeded_for_half_a_minute() {
+    let server = Server::new();
+    server.lock().unwrap().put("a", "u1");
+    let busy = Arc::new(Mutex::new(false));
+    let world = {
+        let (server, busy) = (server.clone(), busy.clone());
+        FakeWorld::new(move |request, _| match *busy.lock().unwrap() {
+            true => {
+                let retry_after = Some(Duration::from_secs(3600));
+                Answer::Reply(crate::world::Reply { retry_after, ..crate::world::Reply::new(429, "{}") })
+            }
+            false => server.lock().unwrap().answer(request),
+        })
+    };
+    let mut facts = open(&world, NODES);
+    world.run_for(A_WHILE);
+    assert_eq!(told(&mut facts), ["+a/u1@1", "synced"]);
+    *busy.lock().unwrap() = true;
+    server.lock().unwrap().cut_watches();
+    world.run_for(Duration::from_secs(1));
+    *busy.lock().unwrap() = false;
+    server.lock().unwrap().put("b", "u2");
+    world.run_for(Duration::from_secs(35));
+    assert_eq!(told(&mut facts), ["+b/u2@2"]);
+}
+
+#[test]
+fn a_kind_that_is_out_of_sight_is_known_to_be() {
+    const LIMIT: Duration = Duration::from_secs(60);
+    let node = || line("ADDED", &json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "3"}}));
+    let failures: [fn() -> Answer; 4] = [
+        || Answer::json(403, json!({})),
+        || Answer::json(500, json!({})),
+        || Answer::Unanswered(Unanswered::NotSent("connection refused".into())),
+        // It can be opened, again and again, and ends at once.
+        || Answer::Lines(vec![line("ERROR", &json!({"code": 500}))], Then::End),
+    ];
+    for (case, fail) in failures.into_iter().enumerate() {
+        let failing = Arc::new(Mutex::new(false));
+        let (live, watched) = mpsc::unbounded_channel::<Bytes>();
+        let mut watched = Some(watched);
+        let world = {
+            let failing = failing.clone();
+            FakeWorld::new(move |request, _| match *failing.lock().unwrap() {
+                true => fail(),
+                false if !request.path.contains("watch=") => {
+                    Answer::json(200, json!({"metadata": {"resourceVersion": "3"}, "items": []}))
+                }
+                false => match watched.take() {
+                    Some(watched) => {
+                        let live = futures_util::stream::unfold(watched, |mut watched| async {
+                            Some((Ok(watched.recv().await?), watched))
+                        });
+                        Answer::Lines(vec![node(), bookmark(3, true)], Then::Live(live.boxed()))
+                    }
+                    None => Answer::Lines(vec![bookmark(4, true)], Then::Silence),
+                },
+            })
+        };
+        let (_facts, health) = open_with_health(&world, NODES);
+        let blind = || health.blind_to(crate::world::World::uptime(&*world), LIMIT);
+        world.run_for(Duration::from_secs(100));
+        assert!(blind().is_empty(), "case {case}: a quiet watch is well");
+        *failing.lock().unwrap() = true;
+        live.send(Bytes::from(line("ERROR", &json!({"code": 500})))).unwrap();
+        world.run_for(Duration::from_secs(55));
+        assert!(blind().is_empty(), "case {case}: it may be passing");
+        world.run_for(Duration::from_secs(10));
+        assert_eq!(blind(), [NODES.kind], "case {case}");
+        *failing.lock().unwrap() = false;
+        world.run_for(Duration::from_secs(70));
+        assert!(blind().is_empty(), "case {case}: it is back");
+    }
 }
 
 #[test]

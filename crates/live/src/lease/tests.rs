@@ -19,6 +19,7 @@ struct Server {
     silent_to: Option<String>,
     /// The next writes are done, and their answers lost.
     lose_answers: usize,
+    events: Vec<Value>,
 }
 
 type SharedServer = Arc<Mutex<Server>>;
@@ -35,6 +36,10 @@ impl Server {
                 Some(lease) => Answer::json(200, lease),
                 None => Answer::json(404, json!({"message": "not found"})),
             },
+            Method::Post if request.path.ends_with("/events") => {
+                self.events.push(body);
+                Answer::json(201, json!({}))
+            }
             Method::Post if self.lease.is_some() => Answer::json(409, json!({"message": "exists"})),
             Method::Post => self.write(body, 201),
             _ if body["metadata"]["resourceVersion"].as_str() != Some(&self.version.to_string()) => {
@@ -92,6 +97,23 @@ fn the_first_makes_the_lease_and_renews_it() {
     assert_ne!(later["renewTime"], first["renewTime"]);
     let puts = world.requests().iter().filter(|(_, r)| r.method == Method::Put).count();
     assert_eq!(puts, 30, "every two seconds, without reading it first");
+}
+
+#[test]
+fn who_becomes_the_leader_says_so_in_an_event() {
+    let server = SharedServer::default();
+    let world = world_of(&server);
+    let (_a, _b) = (candidate(&world, "a"), candidate(&world, "b"));
+    world.run_for(seconds(60));
+    let events = server.lock().unwrap().events.clone();
+    assert_eq!(events.len(), 1);
+    let event = &events[0];
+    assert_eq!(event["reason"], "LeaderElection");
+    assert_eq!(event["message"], "a became leader");
+    assert_eq!(event["source"]["component"], "default-scheduler");
+    let involved = &event["involvedObject"];
+    assert_eq!((&involved["kind"], &involved["name"]), (&json!("Lease"), &json!("kube-scheduler")));
+    assert_eq!(involved["resourceVersion"], "1");
 }
 
 #[test]

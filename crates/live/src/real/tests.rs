@@ -44,6 +44,14 @@ async fn world(master: &str) -> RealWorld {
 }
 
 #[tokio::test]
+async fn nobody_makes_us_wait_for_an_hour() {
+    let (address, _asked) =
+        server("HTTP/1.1 429 No\r\nretry-after: 3600\r\ncontent-length: 2\r\n\r\n{}").await;
+    let reply = world(&address).await.send(Request::get("/api/v1/pods?limit=1")).await.unwrap();
+    assert_eq!(reply.retry_after, Some(MAX_RETRY_AFTER));
+}
+
+#[tokio::test]
 async fn a_plain_master_is_asked_without_any_kubeconfig() {
     let (address, mut asked) =
         server("HTTP/1.1 429 No\r\nretry-after: 3\r\ncontent-length: 2\r\n\r\n{}").await;

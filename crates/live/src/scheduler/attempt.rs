@@ -2,24 +2,24 @@
 
 use std::{sync::Arc, time::Duration};
 
-use supercargo_engine::{Decision, Failure, Outcome, Placement, Popped, Refusal};
+use supercargo_engine::{Decision, Failure, Outcome, Placement, Popped, Refusal, Removal};
 use supercargo_framework::{
-    Code,
-    event::Change,
-    preemption::{Claim, Rejection},
+    points::Permission,
+    preemption::{Claim, Rejection, no_node_available},
+    profile::Profile,
 };
 use supercargo_model::{Name, Pod};
-use supercargo_plugins::volume_binding::{self, Restored};
-use tokio::sync::watch;
+use supercargo_plugins::volume_binding::{self, Assumption};
 
 use super::{
-    Assumed, HeldVolumes, PODS_TARGET, Scheduler,
-    binding::{self, Job},
+    Assumed, PODS_TARGET, Scheduler,
+    binding::{self, Job, PermitWait, has_to_pre_bind},
     meter::{Attempted, DecidedBy},
+    signal::BindingSignal,
 };
 use crate::{
     status::{Nomination, Reason},
-    volumes::{Order, Word},
+    volumes::Order,
 };
 
 /// One cycle of so many asks every plugin.
@@ -27,21 +27,19 @@ const ASK_EVERY: u64 = 100;
 /// Of how many nodes the scores are logged, at most.
 const MAX_LOGGED_NODES: usize = 50;
 
-/// Volumes to be bound, and the ear for what becomes known about them.
-type Ordered = (Order, watch::Receiver<Word>);
+/// No plugin makes a pod wait for longer.
+const MAX_PERMIT_WAIT: Duration = Duration::from_secs(15 * 60);
 
 impl Scheduler {
     pub(super) fn attempt(&mut self, popped: Popped) {
         let started = self.world.uptime();
+        let popped = Popped { pod: self.with_nomination(&popped.pod), ..popped };
         let pod = popped.pod.clone();
         if pod.terminating {
-            tracing::debug!(pod = %pod.key(), "its deletion was asked for, so it is not scheduled");
-            self.queue.done(&pod.uid);
-            return;
+            return self.skip_deleting(&pod);
         }
-        if self.hold_back(&pod) {
-            tracing::debug!(pod = %pod.key(), "room is still being made for it");
-            return;
+        if self.assumed.contains_key(&pod.uid) {
+            return self.queue.done(&pod.uid);
         }
         if self.engine.is_consulted(&pod) {
             return self.consult_when_possible(popped);
@@ -58,6 +56,25 @@ impl Scheduler {
                 self.place(popped, pod, node, started);
             }
             Placement::Decided(decision) => self.carry_on(popped, &decision, started, took),
+        }
+    }
+
+    /// A pod whose deletion was asked for is not tried, and told so. If it changes, it is told again.
+    fn skip_deleting(&mut self, pod: &Pod) {
+        tracing::debug!(pod = %pod.key(), "its deletion was asked for, so it is not scheduled");
+        self.teller.skips_deleting(pod);
+        self.queue.done(&pod.uid);
+        let now = self.world.uptime();
+        self.queue.remove(&pod.uid, Removal::Skipped, self.engine.nominations_mut(), now);
+    }
+
+    /// The pod with the node that it is nominated to, also if its status does not say so yet.
+    fn with_nomination(&self, pod: &Arc<Pod>) -> Arc<Pod> {
+        match self.engine.nominations().node_of(&pod.uid) {
+            Some(node) if pod.nominated_node.is_none() => {
+                Arc::new(Pod { nominated_node: Some(node.clone()), ..(**pod).clone() })
+            }
+            _ => pod.clone(),
         }
     }
 
@@ -99,31 +116,50 @@ impl Scheduler {
             return;
         };
         let (volumes, order) = match self.assume_volumes(&pod, &node) {
-            Ok(Some((held, order))) => (Some(held), Some(order)),
+            Ok(Some((assumption, order))) => (Some(assumption), Some(order)),
             Ok(None) => (None, None),
-            Err(rejection) => return self.refused(&pod, rejection, started),
+            Err(rejection) => return self.not_placed("Reserve", &pod, rejection, started),
         };
         self.engine.assume(&pod, node.clone());
-        if let Err(rejection) = profile.profile.reserve(&pod, &node) {
-            self.unreserve(&pod, &node, volumes);
-            self.off_its_node(&pod.key(), &pod.uid);
-            return self.refused(&pod, rejection, started);
+        let permitted = match profile.profile.reserve(&pod, &node) {
+            Ok(()) => {
+                ask_permission(&profile.profile, &pod, &node).map_err(|rejection| ("Permit", rejection))
+            }
+            Err(rejection) => Err(("Reserve", rejection)),
+        };
+        let waits = match permitted {
+            Ok(waits) => waits,
+            Err((step, rejection)) => {
+                // Nobody has seen the pod there, so that nobody is woken.
+                self.unreserve(&pod, &node, volumes);
+                self.take_off_its_node(&pod.key(), &pod.uid);
+                return self.not_placed(step, &pod, rejection, started);
+            }
+        };
+        let prepares = order.is_some() || has_to_pre_bind(&profile, &pod, &node);
+        let signal = BindingSignal::new(!waits.is_empty(), prepares);
+        if waits.is_empty() {
+            // Nothing that happens from here on can make a difference to whether the pod is refused.
+            self.queue.done(&pod.uid);
         }
         let job = Job {
             popped,
             node: node.clone(),
             profile,
             lease: self.lease.clone(),
-            bindings: self.bindings.clone(),
+            turns: self.binding_turns.clone(),
             started,
+            waits,
             volumes: order,
+            signal: signal.clone(),
+            statuses: self.teller.statuses().clone(),
             extenders: self.extenders.clone(),
+            report_to: self.report_to.clone(),
             _busy: self.teller.busy(),
         };
-        let by_extender = self.extenders.binder_of(&pod).is_some();
-        self.assumed.insert(pod.uid.clone(), Assumed { pod, node, started, volumes, by_extender });
-        let (world, report_to) = (self.world.clone(), self.report_to.clone());
-        self.world.spawn(Box::pin(binding::carry_out(world, job, report_to)));
+        let assumed = Assumed { pod: pod.clone(), node, started, volumes, signal, gone: false, ended: false };
+        self.assumed.insert(pod.uid.clone(), assumed);
+        self.world.spawn(Box::pin(binding::carry_out(self.world.clone(), job)));
     }
 
     /// Keeps the pod's volumes for it, if any have to be bound first.
@@ -131,7 +167,7 @@ impl Scheduler {
         &mut self,
         pod: &Arc<Pod>,
         node: &Name,
-    ) -> Result<Option<(HeldVolumes, Ordered)>, Rejection> {
+    ) -> Result<Option<(Assumption, Order)>, Rejection> {
         let refuse = |status| Rejection { plugin: volume_binding::NAME.into(), status };
         let Some(bind_timeout) = self.volume_timeouts.get(&pod.spec.scheduler_name).copied() else {
             return Ok(None);
@@ -145,20 +181,16 @@ impl Scheduler {
             return Ok(None);
         }
         let assumption = self.volumes.assume(cluster, &plan, node).map_err(refuse)?;
-        let (word, hears) = watch::channel(Word::default());
-        let order = Order { pod: pod.key(), node: node.clone(), plan, bind_timeout };
-        Ok(Some((HeldVolumes { assumption, word }, (order, hears))))
+        Ok(Some((assumption, Order { pod: pod.key(), node: node.clone(), plan, bind_timeout })))
     }
 
-    /// Gives back what was kept for a pod, and wakes those that it was in the way of.
-    pub(super) fn unreserve(&mut self, pod: &Pod, node: &Name, volumes: Option<HeldVolumes>) {
+    /// Takes back what was kept for a pod on a node.
+    pub(super) fn unreserve(&mut self, pod: &Pod, node: &Name, volumes: Option<Assumption>) {
         if let Some(profile) = self.engine.profile(&pod.spec.scheduler_name) {
             profile.unreserve(pod, node);
         }
-        if let Some(HeldVolumes { assumption, .. }) = volumes {
-            for Restored { before, after } in self.volumes.restore(self.engine.cluster_mut(), assumption) {
-                self.happened(Change::Other(Some(&before), Some(&after)));
-            }
+        if let Some(assumption) = volumes {
+            self.volumes.restore(self.engine.cluster_mut(), assumption);
         }
     }
 
@@ -167,12 +199,12 @@ impl Scheduler {
         let failure = decision.failure().unwrap_or(Failure::Error);
         let claim = match &decision.preemption {
             Some(Ok(nomination)) => {
-                self.make_room(pod, nomination);
+                self.preempt(pod, nomination);
                 Claim::On(nomination.node.clone())
             }
+            _ if decision.clears_nomination => Claim::Dropped,
             // It is no time to evict anybody: what was promised before is still under way.
-            Some(Err(status)) if status.code == Code::Pending => Claim::AsWritten,
-            _ => Claim::Dropped,
+            _ => Claim::Kept,
         };
         // Without any node it is nobody's fault, and tried again as after an error; but no error it is.
         let reason = match decision.outcome {
@@ -182,16 +214,24 @@ impl Scheduler {
         self.failed(pod, failure, reason, claim, &message, started);
     }
 
-    /// A plugin refused the node after it was chosen.
+    /// A plugin of the scheduling cycle refused the node after it was chosen, or failed.
+    fn not_placed(&mut self, step: &str, pod: &Arc<Pod>, rejection: Rejection, started: Duration) {
+        if rejection.status.is_rejection() {
+            return self.refused(pod, rejection, started);
+        }
+        let message =
+            format!("running {step} plugin \"{}\": {}", rejection.plugin, rejection.status.message());
+        self.failed(pod, Failure::Error, Reason::SchedulerError, Claim::Dropped, &message, started);
+    }
+
+    /// A plugin refused the node after it was chosen: there was one node, and it is not available.
     pub(super) fn refused(&mut self, pod: &Arc<Pod>, rejection: Rejection, started: Duration) {
-        let message = rejection.status.message();
-        let (failure, reason) = if rejection.status.is_rejection() {
-            let refusal = Refusal { plugins: [rejection.plugin].into(), ..Refusal::default() };
-            (Failure::Refused(refusal), Reason::Unschedulable)
-        } else {
-            (Failure::Error, Reason::SchedulerError)
-        };
-        self.failed(pod, failure, reason, Claim::Dropped, &message, started);
+        let reasons = rejection.status.reasons.iter().map(|reason| format!("1 {reason}"));
+        let mut reasons: Vec<String> = reasons.collect();
+        reasons.sort();
+        let message = no_node_available(1, &reasons.join(", "));
+        let failure = Failure::Refused(Refusal { plugins: [rejection.plugin].into(), ..Refusal::default() });
+        self.failed(pod, failure, Reason::Unschedulable, Claim::Dropped, &message, started);
     }
 
     /// Tells why a pod was not scheduled, and parks it until something can help it.
@@ -214,13 +254,32 @@ impl Scheduler {
         let nomination = match &claim {
             Claim::On(node) => Nomination::Set(node.clone()),
             Claim::Dropped => Nomination::Clear,
-            Claim::AsWritten => Nomination::Keep,
+            Claim::Kept => Nomination::Keep,
         };
         let parked = self.queue.park(&pod.uid, failure, claim, self.engine.nominations_mut(), now);
-        if parked.is_some() {
-            self.teller.failed(pod, reason, message, nomination);
+        match self.queue.find(&pod.uid) {
+            Some(newest) if parked.is_some() => self.teller.failed(newest.pod, reason, message, nomination),
+            // Another pod has its name by now.
+            _ if self.queue.named(&pod.key()).is_some() => {}
+            _ => self.teller.failed_and_gone(pod, message),
         }
     }
+}
+
+/// Asks the Permit plugins, all of them unless one refuses. Those that make the pod wait.
+fn ask_permission(profile: &Profile, pod: &Pod, node: &Name) -> Result<Vec<PermitWait>, Rejection> {
+    let mut waits = Vec::new();
+    for (name, plugin) in profile.permits() {
+        match plugin.permit(pod, node) {
+            Ok(Permission::Granted) => {}
+            Ok(Permission::Wait { timeout, word }) => {
+                let timeout = timeout.min(MAX_PERMIT_WAIT);
+                waits.push(PermitWait { plugin: name.clone(), timeout, word });
+            }
+            Err(status) => return Err(Rejection { plugin: name.clone(), status }),
+        }
+    }
+    Ok(waits)
 }
 
 /// Logs each plugin's score for each node, the best first.

@@ -1,25 +1,40 @@
-//! Carries a decision out: waits for permission, gets the volumes ready, and binds the pod; then says how it went.
+//! The binding cycle: waits for permission, gets the volumes ready, and binds the pod; then says how it went.
 
-use std::{cell::RefCell, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
+use futures_util::future::{Either, select, try_join_all};
 use supercargo_engine::{EngineProfile, Failure, Popped};
 use supercargo_extender::{BindError, Extenders};
 use supercargo_framework::{
     Status, Verdict,
-    points::{BindTarget, Binding, Bound as BoundBy, Permission},
+    event::Change,
+    points::{BindTarget, Binding, Bound as BoundBy, Word},
     preemption::{Claim, Rejection},
 };
 use supercargo_model::{Key, Name, Pod};
-use supercargo_plugins::volume_binding;
-use tokio::sync::{Semaphore, mpsc, watch};
+use supercargo_plugins::volume_binding::{self, WrittenPlan};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::{Assumed, PODS_TARGET, Report, Scheduler, meter::Attempted};
+use super::{
+    Assumed, PODS_TARGET, Report, Scheduler,
+    meter::Attempted,
+    signal::{BindingSignal, CalledOff},
+    status_writer::Statuses,
+    volume_waits::VolumesBound,
+};
 use crate::{
     events::Busy,
     lease::Lease,
     requests,
-    status::Reason,
-    volumes::{self, Order, Word},
+    status::{Nomination, Reason},
+    volumes::{self, FIRST_LOOK, Order, VolumeFailure},
     world::{Reply, SharedWorld, Unanswered, within},
 };
 
@@ -29,6 +44,43 @@ const BUSY_PAUSE: Duration = Duration::from_millis(200);
 /// How long to wait before asking again what became of a binding.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const LONGEST_LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// Bindings that are on their way to the API server at once: enough to keep it busy, few enough not to drown it.
+const BINDINGS_AT_ONCE: usize = 32;
+/// Pods that are ready to be bound and wait for their turn. Beyond that, deciding ahead helps nobody.
+const MAX_READY: usize = 1024;
+
+/// The turns that bindings take on their way to the API server.
+pub(super) struct Turns {
+    turns: Semaphore,
+    ready: AtomicUsize,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { turns: Semaphore::new(BINDINGS_AT_ONCE), ready: AtomicUsize::new(0) }
+    }
+}
+
+impl Turns {
+    /// Whether so many pods wait for their turn that no more should be decided.
+    pub(super) fn are_many(&self) -> bool {
+        self.ready.load(Ordering::Relaxed) >= MAX_READY
+    }
+
+    async fn take(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Status> {
+        self.ready.fetch_add(1, Ordering::Relaxed);
+        let turn = self.turns.acquire().await;
+        self.ready.fetch_sub(1, Ordering::Relaxed);
+        turn.map_err(|_| Status::error("the scheduler stops"))
+    }
+}
+
+/// A plugin that makes a pod wait for its permission.
+pub(super) struct PermitWait {
+    pub(super) plugin: Name,
+    pub(super) timeout: Duration,
+    pub(super) word: Word,
+}
 
 /// What is to be carried out.
 pub(super) struct Job {
@@ -36,11 +88,16 @@ pub(super) struct Job {
     pub(super) node: Name,
     pub(super) profile: Arc<EngineProfile>,
     pub(super) lease: Option<Lease>,
-    pub(super) bindings: Arc<Semaphore>,
+    pub(super) turns: Arc<Turns>,
     pub(super) started: Duration,
-    /// The volumes to be bound first, and what becomes known about them meanwhile.
-    pub(super) volumes: Option<(Order, watch::Receiver<Word>)>,
+    /// Whose permission has to be waited for.
+    pub(super) waits: Vec<PermitWait>,
+    /// The volumes to be bound first.
+    pub(super) volumes: Option<Order>,
+    pub(super) signal: BindingSignal,
+    pub(super) statuses: Statuses,
     pub(super) extenders: Arc<Extenders>,
+    pub(super) report_to: mpsc::UnboundedSender<Report>,
     /// What can wait stands back until this is done.
     pub(super) _busy: Busy,
 }
@@ -53,86 +110,214 @@ pub(super) struct Bound {
     took: Duration,
 }
 
-/// The step that failed, and who says so.
-struct Failed {
-    step: &'static str,
-    rejection: Rejection,
+/// How a binding failed.
+pub(super) enum Failed {
+    /// Permission was refused: the pod waits for what can help with the plugin.
+    Refused(Rejection),
+    /// Anything else: the pod is tried again after a while.
+    Error { message: String, reason: Reason },
+}
+
+impl Failed {
+    fn error(message: impl Into<String>) -> Self {
+        Self::Error { message: message.into(), reason: Reason::SchedulerError }
+    }
+
+    /// A plugin of a step that comes after Permit has failed. One that only refuses says so for itself.
+    fn at(step: &'static str) -> impl Fn(Rejection) -> Self {
+        move |Rejection { plugin, status }| {
+            let message = status.message();
+            if status.is_rejection() {
+                return Self::Error { message, reason: Reason::Unschedulable };
+            }
+            Self::error(format!("running {step} plugin \"{plugin}\": {message}"))
+        }
+    }
 }
 
 /// Carries a decision out, and reports.
-pub(super) async fn carry_out(world: SharedWorld, job: Job, report_to: mpsc::UnboundedSender<Report>) {
+pub(super) async fn carry_out(world: SharedWorld, job: Job) {
     let result = bind(&world, &job).await;
     if result.is_ok() {
         job.profile.profile.post_bind(&job.popped.pod, &job.node);
     }
     let took = world.uptime() - job.started;
+    let bound = Bound { popped: job.popped, node: job.node, result, took };
     // Nobody listens any more when the scheduler has stopped.
-    let _ = report_to.send(Report::Bound(Bound { popped: job.popped, node: job.node, result, took }));
+    let _ = job.report_to.send(Report::Bound(bound));
 }
 
 async fn bind(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
-    let at = |step: &'static str| move |rejection| Failed { step, rejection };
-    wait_for_permission(world, job).await.map_err(at("Permit"))?;
-    bind_volumes(world, job).await.map_err(at("PreBind"))?;
-    for (name, plugin) in job.profile.profile.pre_binders() {
-        plugin.pre_bind(&job.popped.pod, &job.node).map_err(|status| at("PreBind")(by(name, status)))?;
+    announce(job).await;
+    wait_for_permission(world, job).await?;
+    let prepared = select(Box::pin(prepare(world, job)), Box::pin(job.signal.called_off())).await;
+    match prepared {
+        Either::Left((prepared, _)) => prepared?,
+        Either::Right((why, _)) => return Err(called_off_in_pre_bind(job, why)),
     }
-    bind_pod(world, job).await.map_err(at("Bind"))
+    job.signal.commit().map_err(|why| called_off_in_pre_bind(job, why))?;
+    // A status that is written after the binding would say that the pod waits.
+    job.statuses.close(&job.popped.pod.uid).await;
+    bind_pod(world, job).await
+}
+
+/// If the pod is not bound at once, its status tells others, such as autoscalers, which node it is for.
+async fn announce(job: &Job) {
+    let pod = &job.popped.pod;
+    if !job.waits.is_empty() || job.has_to_prepare() {
+        job.statuses.want(pod, None, Nomination::Set(job.node.clone()));
+        job.statuses.written(&pod.uid).await;
+    }
+}
+
+impl Job {
+    fn has_to_prepare(&self) -> bool {
+        self.volumes.is_some() || has_to_pre_bind(&self.profile, &self.popped.pod, &self.node)
+    }
+}
+
+/// Whether a PreBind plugin has something to do for a pod.
+pub(super) fn has_to_pre_bind(profile: &EngineProfile, pod: &Pod, node: &str) -> bool {
+    profile.profile.pre_binders().any(|(_, plugin)| plugin.is_needed(pod, node))
+}
+
+/// Why a binding ends that was called off while PreBind was at work, in kube-scheduler's words.
+fn called_off_in_pre_bind(job: &Job, why: CalledOff) -> Failed {
+    let needed = |(_, plugin): &(&Name, &dyn supercargo_framework::points::PreBind)| {
+        plugin.is_needed(&job.popped.pod, &job.node)
+    };
+    let plugin = match &job.volumes {
+        Some(_) => volume_binding::NAME,
+        None => job.profile.profile.pre_binders().find(needed).map_or("", |(name, _)| &**name),
+    };
+    let cause = match why {
+        CalledOff::Preempted => "preempted by DefaultPreemption",
+        CalledOff::Removed => "removed",
+    };
+    Failed::error(format!("running PreBind plugin \"{plugin}\": {cause}"))
 }
 
 fn by(plugin: &str, status: Status) -> Rejection {
     Rejection { plugin: plugin.into(), status }
 }
 
-async fn wait_for_permission(world: &SharedWorld, job: &Job) -> Result<(), Rejection> {
-    for (name, plugin) in job.profile.profile.permits() {
-        match plugin.permit(&job.popped.pod, &job.node).map_err(|status| by(name, status))? {
-            Permission::Granted => {}
-            Permission::Wait { timeout, word } => {
-                let said = within(&**world, timeout, word).await;
-                let late = || Err(Status::unschedulable("timed out waiting for permission to bind"));
-                said.unwrap_or_else(late).map_err(|status| by(name, status))?;
-            }
+/// Waits until every plugin that asked for it has given its permission. Their times run side by side.
+async fn wait_for_permission(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
+    if job.waits.is_empty() {
+        return Ok(());
+    }
+    let permissions = Box::pin(try_join_all(job.waits.iter().map(|wait| permission(world, wait))));
+    let rejection = match select(permissions, Box::pin(job.signal.called_off())).await {
+        Either::Left((Ok(_), _)) => {
+            job.signal.permitted();
+            // Nothing that happens from here on can make a difference to whether the pod is refused.
+            let _ = job.report_to.send(Report::Permitted(job.popped.pod.uid.clone()));
+            return Ok(());
+        }
+        Either::Left((Err(rejection), _)) => rejection,
+        Either::Right((CalledOff::Preempted, _)) => by("DefaultPreemption", Status::error("preempted")),
+        Either::Right((CalledOff::Removed, _)) => by("", Status::unschedulable("removed")),
+    };
+    if rejection.status.is_rejection() {
+        return Err(Failed::Refused(rejection));
+    }
+    Err(Failed::error(format!("waiting on permit for pod: {}", rejection.status.message())))
+}
+
+async fn permission(world: &SharedWorld, wait: &PermitWait) -> Result<(), Rejection> {
+    let PermitWait { plugin, timeout, word } = wait;
+    let late = || {
+        let span = go_duration(*timeout);
+        Err(Status::unschedulable(format!("rejected due to timeout after waiting {span} at plugin {plugin}")))
+    };
+    let said = within(&**world, *timeout, word.clone()).await;
+    said.unwrap_or_else(late).map_err(|status| by(plugin, status))
+}
+
+/// A span as Go writes it: `1m30s`.
+fn go_duration(span: Duration) -> String {
+    let (hours, minutes) = (span.as_secs() / 3600, span.as_secs() / 60 % 60);
+    let seconds = (span - Duration::from_secs(span.as_secs() / 60 * 60)).as_secs_f64();
+    match (hours, minutes) {
+        (0, 0) if span.is_zero() => "0s".to_owned(),
+        (0, 0) if seconds < 1.0 => format!("{}ms", span.as_secs_f64() * 1000.0),
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m{seconds}s"),
+        _ => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}
+
+/// Does what has to be done before the pod can be bound.
+async fn prepare(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
+    let (pod, node) = (&job.popped.pod, &job.node);
+    if let Some(order) = &job.volumes {
+        let failed = |failure: VolumeFailure| by(volume_binding::NAME, Status::error(failure.to_string()));
+        bind_volumes(world, job, order).await.map_err(failed).map_err(Failed::at("PreBind"))?;
+    }
+    for (name, plugin) in job.profile.profile.pre_binders() {
+        if plugin.is_needed(pod, node) {
+            plugin.pre_bind(pod, node).map_err(|status| Failed::at("PreBind")(by(name, status)))?;
         }
     }
     Ok(())
 }
 
-async fn bind_volumes(world: &SharedWorld, job: &Job) -> Result<(), Rejection> {
-    let Some((order, word)) = &job.volumes else {
-        return Ok(());
-    };
+async fn bind_volumes(world: &SharedWorld, job: &Job, order: &Order) -> Result<(), VolumeFailure> {
     let may_write = || job.lease.as_ref().is_none_or(Lease::is_held);
-    let bound = volumes::bind(&**world, order, &may_write, word.clone()).await;
-    bound.map_err(|failure| by(volume_binding::NAME, Status::error(failure.to_string())))
+    let written = volumes::write(&**world, order, &may_write).await?;
+    let bound = Box::pin(until_bound(world, job, written));
+    within(&**world, order.bind_timeout, bound).await.unwrap_or(Err(VolumeFailure::TimedOut))
 }
 
-async fn bind_pod(world: &SharedWorld, job: &Job) -> Result<(), Rejection> {
+/// Waits until the scheduler sees that the volumes are bound, or never will be.
+async fn until_bound(world: &SharedWorld, job: &Job, written: WrittenPlan) -> Result<(), VolumeFailure> {
+    world.sleep(FIRST_LOOK).await;
+    let (bound, ends) = oneshot::channel();
+    let _ = job.report_to.send(Report::VolumesWritten(VolumesWritten {
+        uid: job.popped.pod.uid.clone(),
+        written,
+        bound,
+    }));
+    match ends.await {
+        Ok(bound) => bound.map_err(VolumeFailure::Undone),
+        Err(_) => Err(VolumeFailure::Refused("the scheduler stops".to_owned())),
+    }
+}
+
+/// What was planned for a pod's volumes is written, and somebody waits for them to be bound.
+pub(super) struct VolumesWritten {
+    pub(super) uid: Name,
+    pub(super) written: WrittenPlan,
+    pub(super) bound: oneshot::Sender<VolumesBound>,
+}
+
+async fn bind_pod(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
     if let Some(done) = bind_by_extender(world, job).await {
         return done;
     }
     for (name, plugin) in job.profile.profile.binders() {
+        let failed = |status| Failed::at("Bind")(by(name, status));
         let orders = Orders::default();
-        match plugin.bind(&orders, &job.popped.pod, &job.node).map_err(|status| by(name, status))? {
+        match plugin.bind(&orders, &job.popped.pod, &job.node).map_err(failed)? {
             BoundBy::Skip => {}
             BoundBy::Done => {
                 for binding in orders.0.into_inner() {
-                    send(world, job, &binding).await.map_err(|status| by(name, status))?;
+                    send(world, job, &binding).await.map_err(failed)?;
                 }
                 return Ok(());
             }
         }
     }
-    Err(by("", Status::error("no bind plugin took the pod")))
+    Err(Failed::error("no bind plugin took the pod"))
 }
 
 /// Lets the extender bind the pod whose business it is. `None` if there is none, or it has failed and may: then the bind
 /// plugins do it, as in kube-scheduler.
-async fn bind_by_extender(world: &SharedWorld, job: &Job) -> Option<Result<(), Rejection>> {
+async fn bind_by_extender(world: &SharedWorld, job: &Job) -> Option<Result<(), Failed>> {
     let (pod, node) = (&job.popped.pod, &job.node);
     let extender = job.extenders.binder_of(pod)?;
     if job.lease.as_ref().is_some_and(|lease| !lease.is_held()) {
-        return Some(Err(by(extender.name(), Status::error("the lease is not held any more"))));
+        return Some(Err(Failed::error("the lease is not held any more")));
     }
     let Err((error, ignorable)) = job.extenders.bind(extender, pod, node).await else {
         return Some(Ok(()));
@@ -156,7 +341,7 @@ async fn bind_by_extender(world: &SharedWorld, job: &Job) -> Option<Result<(), R
         tracing::warn!(extender = extender.name(), pod = %pod.key(), why = status.message(), "bound without it");
         return None;
     }
-    Some(Err(by(extender.name(), status)))
+    Some(Err(Failed::error(status.message())))
 }
 
 /// Takes down what a plugin wants to be sent: plugins do not wait, this task does.
@@ -173,9 +358,7 @@ impl BindTarget for Orders {
 /// Sends a binding until it is clear what became of it. No answer, or a failure inside the server, is not a failure of the
 /// binding: the pod itself tells.
 async fn send(world: &SharedWorld, job: &Job, binding: &Binding) -> Verdict {
-    let Ok(_turn) = job.bindings.acquire().await else {
-        return Err(Status::error("the scheduler stops"));
-    };
+    let _turn = job.turns.take().await?;
     let key = Key::new(binding.namespace.clone(), binding.name.clone());
     for attempt in 1..=TRIES {
         if job.lease.as_ref().is_some_and(|lease| !lease.is_held()) {
@@ -225,6 +408,7 @@ async fn what_became_of(world: &SharedWorld, binding: &Binding, key: &Key, why: 
 impl Scheduler {
     pub(super) fn binding_ended(&mut self, bound: Bound) {
         let Bound { popped, node, result, took } = bound;
+        self.volume_waits.remove(&popped.pod.uid);
         self.meter.bound(&popped.pod.spec.scheduler_name, result.is_ok(), took);
         match result {
             Ok(()) => self.is_bound(&popped, &node, took),
@@ -240,22 +424,55 @@ impl Scheduler {
         // It stays assumed until the watch says the same, if it has not said so before.
         self.queue.bound(popped);
         self.meter.scheduled(popped.attempts, self.world.uptime().saturating_sub(popped.first_queued));
+        match self.assumed.get_mut(&pod.uid) {
+            Some(assumed) if assumed.gone => drop(self.assumed.remove(&pod.uid)),
+            Some(assumed) => assumed.ended = true,
+            None => {}
+        }
     }
 
+    /// What the pod had is given back. That wakes others; the pod itself only if it failed rather than was refused, because
+    /// it is of no use to itself.
     fn is_not_bound(&mut self, pod: &Arc<Pod>, node: &Name, failed: Failed) {
         let Some(Assumed { started, volumes, .. }) = self.assumed.remove(&pod.uid) else {
-            // It is gone, or the watch has told that it is bound after all.
+            // The watch has told that it is bound after all.
             self.queue.done(&pod.uid);
             return;
         };
         self.unreserve(pod, node, volumes);
-        self.off_its_node(&pod.key(), &pod.uid);
-        let Failed { step, rejection } = failed;
-        if rejection.status.is_rejection() {
-            return self.refused(pod, rejection, started);
+        self.take_off_its_node(&pod.key(), &pod.uid);
+        let held = pod.bound_to(node.clone());
+        let released = Change::Pod(Some(&held), None).happened();
+        let now = self.world.uptime();
+        match failed {
+            Failed::Refused(rejection) => {
+                self.refused(pod, rejection, started);
+                self.queue.happened_to_all_but(&pod.uid, &released, now);
+            }
+            Failed::Error { message, reason } => {
+                self.queue.happened(&released, now);
+                self.failed(pod, Failure::Error, reason, Claim::Dropped, &message, started);
+            }
         }
-        let message =
-            format!("running {step} plugin \"{}\": {}", rejection.plugin, rejection.status.message());
-        self.failed(pod, Failure::Error, Reason::SchedulerError, Claim::Dropped, &message, started);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_written_as_go_does() {
+        let cases = [
+            (0, "0s"),
+            (250, "250ms"),
+            (1_000, "1s"),
+            (1_500, "1.5s"),
+            (60_000, "1m0s"),
+            (5_430_000, "1h30m30s"),
+        ];
+        for (millis, written) in cases {
+            assert_eq!(go_duration(Duration::from_millis(millis)), written);
+        }
     }
 }

@@ -124,7 +124,7 @@ impl Scheduler {
         if fresh_starts > MAX_FRESH_STARTS {
             let message = "the pod changes faster than the extenders answer";
             let (failure, reason) = (Failure::Error, Reason::SchedulerError);
-            return self.failed(&pod, failure, reason, Claim::AsWritten, message, consultation.started);
+            return self.failed(&pod, failure, reason, Claim::Kept, message, consultation.started);
         }
         let popped = Popped { pod, ..consultation.popped };
         self.go_on(Consultation { popped, text, advice: Advice::default(), fresh_starts, ..consultation });

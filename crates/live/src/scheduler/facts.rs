@@ -9,7 +9,7 @@ use supercargo_model::{
     object::{Kind, Object},
 };
 
-use super::{Assumed, Scheduler};
+use super::{Assumed, Scheduler, signal::CalledOff};
 use crate::feed::Fact;
 
 impl Scheduler {
@@ -17,11 +17,10 @@ impl Scheduler {
         self.keep_text(&fact);
         match fact {
             Fact::Put { object: Object::Pod(pod), .. } => {
-                let may_let_in = pod.terminating || pod.nominated_node.is_some();
-                self.pod_is(Arc::new(pod));
-                if may_let_in {
-                    self.let_in();
+                if pod.terminating {
+                    self.victim_goes(&pod.key());
                 }
+                self.pod_is(Arc::new(pod));
             }
             Fact::Put { object: Object::Node(node), .. } => {
                 let before = self.engine.cluster().node(&node.name).map(|info| info.node.clone());
@@ -30,12 +29,13 @@ impl Scheduler {
                 }
                 self.engine.cluster_mut().put_node(node.clone());
                 self.happened(Change::Node(before.as_deref(), Some(&node)));
+                self.look_after_change_of(&Object::Node(node));
             }
             Fact::Put { object: Object::ConfigMap(map), uid, .. } => self.config_map_is(map, &uid),
             Fact::Put { object, .. } => self.object_is(object),
             Fact::Gone { kind: Kind::Pod, key, uid } => {
+                self.victim_goes(&key);
                 self.pod_is_gone(&key, &uid);
-                self.let_in();
             }
             Fact::Gone { kind, key, .. } => {
                 if kind == Kind::ConfigMap {
@@ -80,25 +80,16 @@ impl Scheduler {
     }
 
     pub(super) fn object_is(&mut self, object: Object) {
-        self.tell_volumes(object.kind(), &object.key());
+        // What the server says about a volume counts for more than what we assumed.
+        self.volumes.server_tells(object.kind(), &object.key());
         let before = self.engine.cluster().object(object.kind(), &object.key());
         self.engine.cluster_mut().put(object.clone());
         self.happened(Change::Other(before.as_ref(), Some(&object)));
-    }
-
-    /// What the server says about a volume counts for more than what we assumed, and those who wait for it should look.
-    fn tell_volumes(&mut self, kind: Kind, key: &Key) {
-        if !matches!(kind, Kind::PersistentVolume | Kind::PersistentVolumeClaim) {
-            return;
-        }
-        self.volumes.server_tells(kind, key);
-        for held in self.assumed.values().filter_map(|assumed| assumed.volumes.as_ref()) {
-            held.word.send_modify(|word| word.news += 1);
-        }
+        self.look_after_change_of(&object);
     }
 
     fn object_is_gone(&mut self, kind: Kind, key: &Key) {
-        self.tell_volumes(kind, key);
+        self.volumes.server_tells(kind, key);
         if kind == Kind::Node {
             let before = self.engine.cluster().node(&key.name).map(|info| info.node.clone());
             self.engine.cluster_mut().remove(kind, key);
@@ -108,6 +99,7 @@ impl Scheduler {
             self.engine.cluster_mut().remove(kind, key);
             self.happened(Change::Other(before.as_ref(), None));
         }
+        self.look_after_end_of(kind, key);
     }
 
     fn pod_is(&mut self, pod: Arc<Pod>) {
@@ -120,16 +112,22 @@ impl Scheduler {
         if pod.node.is_some() {
             self.pod_is_bound(pod);
         } else if self.assumed.contains_key(&pod.uid) {
+            if pod.terminating {
+                self.assumed_pod_goes(&pod.uid);
+            }
             // Its binding is on its way: only if that fails does this version count.
-            let (now, nominations) = (self.world.uptime(), self.engine.nominations_mut());
-            self.queue.update(pod, nominations, now);
+            self.queue.renew(pod);
         } else {
             self.pod_waits(pod);
         }
     }
 
+    /// The watch shows a pod on a node. That it was ours to bind makes no difference to those who wait for such a pod: to
+    /// them it comes now.
     fn pod_is_bound(&mut self, pod: Arc<Pod>) {
-        if let Some(Assumed { pod: ours, node, volumes, .. }) = self.assumed.remove(&pod.uid)
+        let assumed = self.assumed.remove(&pod.uid);
+        let was_assumed = assumed.is_some();
+        if let Some(Assumed { pod: ours, node, volumes, .. }) = assumed
             && pod.node.as_ref() != Some(&node)
         {
             tracing::warn!(pod = %pod.key(), ours = %node, theirs = ?pod.node, "somebody else bound the pod");
@@ -137,12 +135,25 @@ impl Scheduler {
         }
         let now = self.world.uptime();
         self.queue.remove(&pod.uid, Removal::Bound, self.engine.nominations_mut(), now);
-        let before = self.engine.cluster().pod(&pod.key()).cloned();
+        let before = self.engine.cluster().pod(&pod.key()).filter(|_| !was_assumed).cloned();
         if before.as_ref() == Some(&pod) {
             return;
         }
         self.engine.cluster_mut().put_pod(pod.clone());
         self.happened(Change::Pod(before.as_deref(), Some(&pod)));
+    }
+
+    /// The deletion of a pod was asked for, or it is gone, while it is being bound: its room is free at once. The binding
+    /// goes on, and finds out for itself.
+    fn assumed_pod_goes(&mut self, uid: &Name) {
+        let Some(assumed) = self.assumed.get(uid) else { return };
+        let (key, rejected) = (assumed.pod.key(), assumed.signal.reject(CalledOff::Removed));
+        if rejected {
+            return;
+        }
+        if let Some(before) = self.take_off_its_node(&key, uid) {
+            self.happened(Change::Pod(Some(&before), None));
+        }
     }
 
     fn pod_waits(&mut self, pod: Arc<Pod>) {
@@ -155,21 +166,30 @@ impl Scheduler {
 
     pub(super) fn pod_is_gone(&mut self, key: &Key, uid: &Name) {
         let now = self.world.uptime();
-        self.queue.remove(uid, Removal::Deleted, self.engine.nominations_mut(), now);
+        let is_assumed = self.assumed.get(uid).is_some_and(|assumed| !assumed.ended);
+        // The room of a pod that is being bound is told to be free below.
+        let removal = if is_assumed { Removal::Bound } else { Removal::Deleted };
+        self.queue.remove(uid, removal, self.engine.nominations_mut(), now);
         self.queue.done(uid);
         self.teller.forget(uid);
-        if let Some(Assumed { pod, node, volumes, .. }) = self.assumed.remove(uid) {
-            self.unreserve(&pod, &node, volumes);
+        if is_assumed {
+            self.assumed_pod_goes(uid);
+            if let Some(assumed) = self.assumed.get_mut(uid) {
+                assumed.gone = true;
+            }
+            self.look_at_volumes_of(uid);
+        } else {
+            self.assumed.remove(uid);
+            if let Some(before) = self.take_off_its_node(key, uid) {
+                self.happened(Change::Pod(Some(&before), None));
+            }
         }
-        self.off_its_node(key, uid);
     }
 
-    /// Takes a pod off its node, in our books.
-    pub(super) fn off_its_node(&mut self, key: &Key, uid: &Name) {
-        if self.engine.cluster().pod(key).is_some_and(|known| known.uid == *uid) {
-            let before = self.engine.cluster_mut().remove_pod(key);
-            self.happened(Change::Pod(before.as_deref(), None));
-        }
+    /// Takes a pod off its node, in our books; as it was there.
+    pub(super) fn take_off_its_node(&mut self, key: &Key, uid: &Name) -> Option<Arc<Pod>> {
+        let is_there = self.engine.cluster().pod(key).is_some_and(|known| known.uid == *uid);
+        if is_there { self.engine.cluster_mut().remove_pod(key) } else { None }
     }
 
     /// An object makes no sense to us. It costs itself, nothing else.

@@ -6,6 +6,7 @@ use supercargo_engine::{Counts, Incoming};
 use supercargo_framework::{Code, registry::Point, stopwatch::Stopwatch};
 use supercargo_model::Name;
 
+use super::preemption::DEFAULT_PREEMPTION;
 use crate::world::SharedWorld;
 
 /// How an attempt ended.
@@ -63,6 +64,9 @@ pub trait Meter: Send + Sync {
     /// Binding took so long.
     fn bound(&self, _profile: &str, _success: bool, _took: Duration) {}
 
+    /// Somebody looked for victims that could make room for a pod, also in vain.
+    fn preemption_attempted(&self) {}
+
     /// Room is made for a pod by evicting so many others.
     fn preempts(&self, _victims: usize) {}
 
@@ -102,6 +106,9 @@ impl Stopwatch for Timed {
     }
 
     fn plugin(&self, profile: &str, plugin: &str, point: Point, code: Option<Code>, took: Duration) {
+        if point == Point::PostFilter && plugin == DEFAULT_PREEMPTION {
+            self.meter.preemption_attempted();
+        }
         self.meter.plugin(profile, plugin, point, code, took);
     }
 

@@ -7,13 +7,15 @@
 mod attempt;
 mod binding;
 mod consult;
-mod eviction;
 mod facts;
 pub mod inspector;
 pub mod meter;
+mod preemption;
 mod preferences;
+mod signal;
 mod status_writer;
 mod tell;
+mod volume_waits;
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +31,7 @@ use futures_util::future::FutureExt;
 use supercargo_engine::{Engine, Popped, QueueSettings, SchedulingQueue};
 use supercargo_extender::{Extenders, Originals};
 use supercargo_framework::stopwatch::Stopwatch;
-use supercargo_model::{Name, Pod, object::Kind};
+use supercargo_model::{Key, Name, Pod, object::Kind};
 use supercargo_plugins::{
     dynamic_scoring::Place,
     volume_binding::{AssumedVolumes, Assumption},
@@ -39,24 +41,21 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use crate::{
     feed::{self, Fact},
     lease::Lease,
-    volumes::Word,
     world::SharedWorld,
 };
-use binding::Bound;
+use binding::{Bound, Turns, VolumesWritten};
 use consult::{Consultations, Consulted};
-use eviction::{Evicted, Room};
 use meter::{Meter, Standing, Timed};
+use preemption::{EVICTIONS_AT_ONCE, Evicted};
+use signal::BindingSignal;
 use tell::Teller;
+use volume_waits::VolumeWaits;
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// What logs about single pods go by: there are many of them.
 pub const PODS_TARGET: &str = "supercargo_live::pods";
 
-/// Bindings that are on their way to the API server at once: enough to keep it busy, few enough not to drown it.
-const BINDINGS_AT_ONCE: usize = 32;
-/// Pods that are placed in our books and not bound yet. Beyond that, deciding ahead helps nobody.
-const MAX_UNBOUND: usize = 1024;
 /// How long decisions go on before other tasks get their turn.
 const SLICE: Duration = Duration::from_millis(10);
 /// Decisions in a row before other tasks get their turn, however short they are: bindings should get under way.
@@ -93,8 +92,15 @@ pub struct Parts {
 
 /// What came of something that was sent.
 enum Report {
+    /// A pod that waited has its permission.
+    Permitted(Name),
+    VolumesWritten(VolumesWritten),
     Bound(Bound),
+    /// All victims of a pod have been evicted but this one, which is next.
+    LastVictim(Name, Arc<Pod>),
     Evicted(Evicted),
+    /// A pod need not wait for its victims to be seen leaving any longer.
+    PreemptionOver(Name),
     Consulted(Consulted),
     /// An extender is done with a question that others may still have.
     Freed,
@@ -108,16 +114,13 @@ struct Assumed {
     node: Name,
     /// When the attempt started.
     started: Duration,
-    volumes: Option<HeldVolumes>,
-    /// An extender binds it, however long that takes: it holds up nobody else.
-    by_extender: bool,
-}
-
-/// Volumes that are kept for a pod until it is bound.
-struct HeldVolumes {
-    assumption: Assumption,
-    /// To tell whoever binds them. Letting it go ends the binding.
-    word: watch::Sender<Word>,
+    /// The volumes that are kept for it until it is bound.
+    volumes: Option<Assumption>,
+    signal: BindingSignal,
+    /// The pod is gone.
+    gone: bool,
+    /// Its binding has come to a good end, and the watch has not shown it yet.
+    ended: bool,
 }
 
 /// Schedules pods until it is told to stop.
@@ -134,13 +137,15 @@ pub struct Scheduler {
     assumed: HashMap<Name, Assumed>,
     volumes: AssumedVolumes,
     volume_timeouts: BTreeMap<Name, Duration>,
-    /// Room that is being made, by the pod that it is for.
-    rooms: HashMap<Name, Room>,
+    volume_waits: VolumeWaits,
+    /// The last of the victims that are being evicted for a pod: its uid, and the pod's.
+    last_victims: HashMap<Key, (Name, Name)>,
     preferences: BTreeMap<Place, Name>,
     extenders: Arc<Extenders>,
     originals: Originals,
     consultations: Consultations,
-    bindings: Arc<Semaphore>,
+    binding_turns: Arc<Turns>,
+    evictions: Arc<Semaphore>,
     teller: Teller,
     lease: Option<Lease>,
     meter: Arc<dyn Meter>,
@@ -176,12 +181,14 @@ impl Scheduler {
             assumed: HashMap::default(),
             volumes: AssumedVolumes::default(),
             volume_timeouts,
-            rooms: HashMap::default(),
+            volume_waits: VolumeWaits::default(),
+            last_victims: HashMap::default(),
             preferences,
             extenders,
             originals: Originals::default(),
             consultations: Consultations::default(),
-            bindings: Arc::new(Semaphore::new(BINDINGS_AT_ONCE)),
+            binding_turns: Arc::default(),
+            evictions: Arc::new(Semaphore::new(EVICTIONS_AT_ONCE)),
             told_at: Duration::ZERO,
             cycles: 0,
             world,
@@ -192,6 +199,13 @@ impl Scheduler {
             lease,
             meter,
         }
+    }
+
+    /// The same, and pods wait for events no longer than this before they are tried anyway.
+    #[must_use]
+    pub fn with_max_unschedulable(mut self, span: Duration) -> Self {
+        self.queue.set_max_unschedulable(span);
+        self
     }
 
     /// Whether everything has been read once.
@@ -247,13 +261,8 @@ impl Scheduler {
     /// The next pod, if we may decide at all.
     fn next_pod(&mut self) -> Option<Popped> {
         let leads = self.lease.as_ref().is_none_or(Lease::is_held);
-        let may = self.unsynced.is_empty() && leads && !self.too_many_unbound();
+        let may = self.unsynced.is_empty() && leads && !self.binding_turns.are_many();
         if may { self.queue.pop(self.world.uptime()) } else { None }
-    }
-
-    fn too_many_unbound(&self) -> bool {
-        self.assumed.len() >= MAX_UNBOUND
-            && self.assumed.values().filter(|assumed| !assumed.by_extender).count() >= MAX_UNBOUND
     }
 
     /// Takes in the facts and reports that are there already.
@@ -271,8 +280,14 @@ impl Scheduler {
 
     fn take_report(&mut self, report: Report) {
         match report {
+            Report::Permitted(uid) => self.queue.done(&uid),
+            Report::VolumesWritten(VolumesWritten { uid, written, bound }) => {
+                self.volumes_written(uid, written, bound);
+            }
             Report::Bound(bound) => self.binding_ended(bound),
+            Report::LastVictim(preemptor, victim) => self.last_victim(preemptor, &victim),
             Report::Evicted(evicted) => self.eviction_ended(evicted),
+            Report::PreemptionOver(preemptor) => self.preemption_over(&preemptor),
             Report::Consulted(consulted) => self.consultation_ended(consulted),
             Report::Freed => self.consult_those_who_wait(),
             Report::PluginChanged(plugin) => self.queue.plugin_changed(&plugin, self.world.uptime()),
@@ -316,7 +331,8 @@ impl Scheduler {
         // Whoever is being consulted about is not placed any more.
         self.consultations = Consultations::default();
         let until = self.world.uptime() + DRAIN_FOR;
-        while self.assumed.values().any(|assumed| self.queue.find(&assumed.pod.uid).is_some()) {
+        let is_sent = |assumed: &Assumed| assumed.signal.is_committed() && !assumed.ended;
+        while self.assumed.values().any(is_sent) {
             let left = until.saturating_sub(self.world.uptime());
             if left.is_zero() {
                 tracing::warn!(bindings = self.assumed.len(), "some bindings did not end in time");

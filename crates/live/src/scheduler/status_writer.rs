@@ -1,4 +1,7 @@
 //! Writes pods' statuses: the newest word about each pod, by a fixed number of writers, however many pods there are.
+//!
+//! Writes about one pod come one after the other, in the order in which they were wanted, and whoever writes about a pod in
+//! another way (its binding) waits for them to end: none overtakes another.
 
 use std::{
     collections::VecDeque,
@@ -6,13 +9,13 @@ use std::{
     time::Duration,
 };
 
-use supercargo_model::{Key, Name};
-use tokio::sync::Notify;
+use supercargo_model::{Key, Name, Pod};
+use tokio::sync::{Notify, oneshot};
 
 use super::HashMap;
 use crate::{
     lease::Lease,
-    status::{Nomination, NotScheduled, Told},
+    status::{Condition, Nomination, Reported},
     world::SharedWorld,
 };
 
@@ -24,11 +27,17 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// What is known and wanted of one pod's status.
 struct Entry {
     key: Key,
-    told: Told,
-    condition: Option<NotScheduled>,
+    /// The version of the pod that `reported` follows from, with what was written since.
+    version: Name,
+    reported: Reported,
+    condition: Option<Condition>,
     nomination: Nomination,
     /// A writer has it, or it waits for one.
     due: bool,
+    /// Nothing more is wanted of it: the entry goes when a write that is under way has ended.
+    closed: bool,
+    /// Those that wait for it to be written.
+    waiting: Vec<oneshot::Sender<()>>,
 }
 
 #[derive(Default)]
@@ -52,12 +61,12 @@ impl Shared {
 }
 
 /// Writes pods' statuses until it is dropped.
-pub(super) struct StatusWriter(Arc<Shared>);
+pub(super) struct StatusWriter(Statuses);
 
 impl Drop for StatusWriter {
     fn drop(&mut self) {
-        self.0.state().closed = true;
-        self.0.wake.notify_waiters();
+        self.0.0.state().closed = true;
+        self.0.0.wake.notify_waiters();
     }
 }
 
@@ -68,27 +77,40 @@ impl StatusWriter {
         for _ in 0..WRITERS {
             world.spawn(Box::pin(write_all(shared.clone())));
         }
-        Self(shared)
+        Self(Statuses(shared))
     }
 
+    /// The statuses, for whoever writes about pods in a task of its own.
+    pub(super) fn statuses(&self) -> &Statuses {
+        &self.0
+    }
+}
+
+/// Pods' statuses, as they are to be.
+#[derive(Clone)]
+pub(super) struct Statuses(Arc<Shared>);
+
+impl Statuses {
     /// Makes a pod's status say this, soon. What was wanted before and not written yet is not written any more.
-    pub(super) fn want(
-        &self,
-        key: Key,
-        uid: &Name,
-        nominated_node: Option<&Name>,
-        condition: Option<NotScheduled>,
-        nomination: Nomination,
-    ) {
+    pub(super) fn want(&self, pod: &Pod, condition: Option<Condition>, nomination: Nomination) {
         let mut state = self.0.state();
         let State { pods, due, .. } = &mut *state;
-        let entry = pods.entry(uid.clone()).or_insert_with(|| Entry {
-            key,
-            told: Told::of(nominated_node.cloned()),
+        let entry = pods.entry(pod.uid.clone()).or_insert_with(|| Entry {
+            key: pod.key(),
+            version: pod.version.0.clone(),
+            reported: Reported::of(pod),
             condition: None,
             nomination: Nomination::Keep,
             due: false,
+            closed: false,
+            waiting: Vec::new(),
         });
+        if entry.version != pod.version.0 {
+            // Our own write, or somebody else's: either way the server has told what holds.
+            entry.version = pod.version.0.clone();
+            entry.reported = Reported::of(pod);
+        }
+        entry.closed = false;
         if condition.is_some() {
             entry.condition = condition;
         }
@@ -96,15 +118,40 @@ impl StatusWriter {
             entry.nomination = nomination;
         }
         if !std::mem::replace(&mut entry.due, true) {
-            due.push_back(uid.clone());
+            due.push_back(pod.uid.clone());
             drop(state);
             self.0.wake.notify_one();
         }
     }
 
-    /// The pod is gone, or bound.
+    /// Ends when all that was wanted of a pod's status has been written, or given up.
+    pub(super) async fn written(&self, uid: &str) {
+        let written = self.0.state().pods.get_mut(uid).filter(|entry| entry.due).map(|entry| {
+            let (sender, receiver) = oneshot::channel();
+            entry.waiting.push(sender);
+            receiver
+        });
+        if let Some(written) = written {
+            // A writer that goes away has written all it will.
+            let _ = written.await;
+        }
+    }
+
+    /// Nothing more is wanted of a pod's status: it is gone, or about to be bound. Ends when no write is under way.
+    pub(super) async fn close(&self, uid: &Name) {
+        self.forget(uid);
+        self.written(uid).await;
+    }
+
+    /// Nothing more is wanted of a pod's status.
     pub(super) fn forget(&self, uid: &Name) {
-        self.0.state().pods.remove(uid);
+        let mut state = self.0.state();
+        if let Some(entry) = state.pods.get_mut(uid) {
+            entry.closed = true;
+            if !entry.due {
+                state.pods.remove(uid);
+            }
+        }
     }
 }
 
@@ -119,9 +166,27 @@ async fn write_all(shared: Arc<Shared>) {
             state.due.pop_front()
         };
         match next {
-            Some(uid) => write(&shared, &uid).await,
+            Some(uid) => {
+                write(&shared, &uid).await;
+                over(&shared, &uid);
+            }
             None => wake.await,
         }
+    }
+}
+
+/// The writer is done with a pod: tells those who wait, and forgets what nobody wants any more.
+fn over(shared: &Shared, uid: &Name) {
+    let mut state = shared.state();
+    let Some(entry) = state.pods.get_mut(uid) else { return };
+    entry.due = false;
+    entry.condition = None;
+    for waiting in entry.waiting.drain(..) {
+        // Whoever waited may have gone.
+        let _ = waiting.send(());
+    }
+    if entry.closed {
+        state.pods.remove(uid);
     }
 }
 
@@ -131,42 +196,41 @@ async fn write(shared: &Shared, uid: &Name) {
     loop {
         let request = {
             let mut state = shared.state();
-            let Some(entry) = state.pods.get_mut(uid) else {
+            let Some(entry) = state.pods.get_mut(uid).filter(|entry| !entry.closed) else {
                 return;
             };
             let nomination = std::mem::replace(&mut entry.nomination, Nomination::Keep);
-            let condition = entry.condition.clone();
-            let request = entry.told.update(&entry.key, uid, condition, nomination, shared.world.now());
-            if request.is_none() {
-                entry.due = false;
-            }
-            request
+            let condition = entry.condition.as_ref();
+            entry.reported.update(&entry.key, uid, condition, nomination, shared.world.now())
         };
         let Some(request) = request else {
             return;
         };
         // Whoever leads now tells what they find.
         if shared.lease.as_ref().is_some_and(|lease| !lease.is_held()) {
-            return shared.state().pods.remove(uid).map_or((), drop);
+            return give_up(shared, uid);
         }
         let why = match shared.world.send(request).await {
             Ok(reply) if reply.is_success() => continue,
             // The pod is gone, or another has its name.
-            Ok(reply) if matches!(reply.status, 404 | 409) => {
-                return shared.state().pods.remove(uid).map_or((), drop);
-            }
+            Ok(reply) if matches!(reply.status, 404 | 409) => return give_up(shared, uid),
             Ok(reply) => reply.message(),
             Err(unanswered) => unanswered.to_string(),
         };
         failures += 1;
         if let Some(entry) = shared.state().pods.get_mut(uid) {
-            entry.told.forget();
+            entry.reported.forget();
             if failures == TRIES {
                 tracing::warn!(pod = %entry.key, why, "the pod's status could not be written");
-                entry.due = false;
                 return;
             }
         }
         shared.world.sleep(PAUSE * failures).await;
+    }
+}
+
+fn give_up(shared: &Shared, uid: &Name) {
+    if let Some(entry) = shared.state().pods.get_mut(uid) {
+        entry.closed = true;
     }
 }

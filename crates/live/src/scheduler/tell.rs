@@ -3,23 +3,23 @@
 use supercargo_model::{Name, Pod};
 use supercargo_plugins::dynamic_scoring::Place;
 
-use super::status_writer::StatusWriter;
+use super::status_writer::{StatusWriter, Statuses};
 use crate::{
-    events::{self, Busy, Event, Recorder, Reference},
+    events::{self, Busy, Event, Preempted, Recorder, Reference},
     lease::Lease,
-    status::{Nomination, NotScheduled, Reason},
+    status::{Condition, Nomination, Reason},
     world::SharedWorld,
 };
 
 /// Tells.
 pub(super) struct Teller {
     recorder: Recorder,
-    statuses: StatusWriter,
+    writer: StatusWriter,
 }
 
 impl Teller {
     pub(super) fn new(world: &SharedWorld, host: String, lease: Option<Lease>) -> Self {
-        Self { recorder: events::open(world, host), statuses: StatusWriter::new(world, lease) }
+        Self { recorder: events::open(world, host), writer: StatusWriter::new(world, lease) }
     }
 
     /// Bindings are under way as long as the answer lives: what can wait stands back.
@@ -32,28 +32,47 @@ impl Teller {
         self.recorder.dropped()
     }
 
+    /// Events, for whoever records them in a task of its own.
+    pub(super) fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// Pods' statuses, for whoever writes about pods in a task of its own.
+    pub(super) fn statuses(&self) -> &Statuses {
+        self.writer.statuses()
+    }
+
     /// A pod was bound.
     pub(super) fn scheduled(&self, pod: &Pod, node: &Name) {
-        self.statuses.forget(&pod.uid);
+        self.statuses().forget(&pod.uid);
         self.recorder.record(Event::scheduled(pod, node));
     }
 
     /// A pod was not scheduled. What becomes of its nominated node, if anything does.
     pub(super) fn failed(&self, pod: &Pod, reason: Reason, message: &str, nomination: Nomination) {
         self.recorder.record(Event::failed_scheduling(pod, message));
-        let condition = NotScheduled { reason, message: message.to_owned(), generation: pod.generation };
-        self.statuses.want(pod.key(), &pod.uid, pod.nominated_node.as_ref(), Some(condition), nomination);
+        let condition = Condition { reason, message: message.to_owned(), generation: pod.generation };
+        self.statuses().want(pod, Some(condition), nomination);
     }
 
-    /// A pod was evicted for another.
+    /// A pod was not scheduled that is gone by now.
+    pub(super) fn failed_and_gone(&self, pod: &Pod, message: &str) {
+        self.recorder.record(Event::failed_scheduling(pod, message));
+    }
+
+    /// A pod is not tried because its deletion was asked for.
+    pub(super) fn skips_deleting(&self, pod: &Pod) {
+        self.recorder.record(Event::skips_deleting(pod));
+    }
+
+    /// The binding of a pod was called off for another pod.
     pub(super) fn preempted(&self, victim: &Pod, preemptor: &Pod, node: &Name) {
-        self.recorder.record(Event::preempted(victim, preemptor, node));
+        self.recorder.record(Event::preempted(victim, preemptor, node, Preempted::CalledOff));
     }
 
-    /// No room is made for a pod any more.
-    pub(super) fn not_nominated(&self, pod: &Pod) {
-        let nominated = pod.nominated_node.as_ref();
-        self.statuses.want(pod.key(), &pod.uid, nominated, None, Nomination::Clear);
+    /// What a pod's status says about its nominated node changes.
+    pub(super) fn nominates(&self, pod: &Pod, nomination: Nomination) {
+        self.statuses().want(pod, None, nomination);
     }
 
     /// A pod that waited cannot be read any more.
@@ -71,6 +90,6 @@ impl Teller {
 
     /// A pod is gone.
     pub(super) fn forget(&self, uid: &Name) {
-        self.statuses.forget(uid);
+        self.statuses().forget(uid);
     }
 }

@@ -2,6 +2,8 @@
 
 mod extenders;
 mod permit;
+mod preemption;
+mod status;
 
 use std::{
     sync::{Arc, Mutex},
@@ -23,7 +25,7 @@ use super::{Parts, Scheduler, meter::NoMeter};
 use crate::{
     feed::{Fact, RESOURCES},
     testing::{Answer, FakeWorld},
-    world::{Method, Request, SharedWorld},
+    world::{Method, Reply, Request, SharedWorld},
 };
 
 /// What the server does with a binding.
@@ -37,15 +39,28 @@ enum Bindings {
     Refused,
 }
 
+/// Answers in the server's stead, if it does.
+type Fault = Box<dyn FnMut(&Request) -> Option<Answer> + Send>;
+/// How long an answer takes, if not no time.
+type Delay = Box<dyn FnMut(&Request) -> Option<Duration> + Send>;
+
 /// A server that knows what was bound where, and an order of what to do with bindings.
 struct Server {
     bindings: Bindings,
     bound: Vec<(String, String)>,
     told: Vec<Value>,
+    fault: Fault,
+    delay: Delay,
 }
 
 impl Server {
     fn answer(&mut self, request: &Request) -> Answer {
+        if let Some(answer) = (self.fault)(request) {
+            return answer;
+        }
+        if let Some(delay) = (self.delay)(request) {
+            return Answer::Late(delay, Reply::new(200, "{}"));
+        }
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         if request.path.ends_with("/binding") {
             return self.bind(&body);
@@ -120,7 +135,13 @@ impl Scene {
         bindings: Bindings,
         extender: impl FnMut(&str, &Value) -> extenders::Says + Send + 'static,
     ) -> Self {
-        let server = Arc::new(Mutex::new(Server { bindings, bound: Vec::new(), told: Vec::new() }));
+        let server = Arc::new(Mutex::new(Server {
+            bindings,
+            bound: Vec::new(),
+            told: Vec::new(),
+            fault: Box::new(|_| None),
+            delay: Box::new(|_| None),
+        }));
         let asked = server.clone();
         let world = FakeWorld::new(move |request, _| asked.lock().unwrap().answer(request));
         let shared: SharedWorld = world.clone();
@@ -167,7 +188,11 @@ impl Scene {
     }
 
     fn node(&self, name: &str, cpu: &str) {
-        let amounts = json!({"cpu": cpu, "memory": "1Gi", "pods": "10"});
+        self.node_with(name, cpu, "10");
+    }
+
+    fn node_with(&self, name: &str, cpu: &str, pods: &str) {
+        let amounts = json!({"cpu": cpu, "memory": "1Gi", "pods": pods});
         self.put(Kind::Node, &json!({"metadata": {"name": name}, "status": {"allocatable": amounts}}));
     }
 
@@ -182,6 +207,16 @@ impl Scene {
     fn pod_is_gone(&self, name: &str) {
         let uid = format!("uid-{name}").into();
         self.tell(Fact::Gone { kind: Kind::Pod, key: Key::new("ns", name), uid });
+    }
+
+    /// Answers in the server's stead from now on.
+    fn fail(&self, fault: impl FnMut(&Request) -> Option<Answer> + Send + 'static) {
+        self.server.lock().unwrap().fault = Box::new(fault);
+    }
+
+    /// Lets the server take its time from now on.
+    fn delay(&self, delay: impl FnMut(&Request) -> Option<Duration> + Send + 'static) {
+        self.server.lock().unwrap().delay = Box::new(delay);
     }
 
     fn bind_from_now_on(&self, bindings: Bindings) {
@@ -213,6 +248,27 @@ impl Scene {
         let requests = self.world.requests();
         let deletions = requests.iter().filter(|(_, request)| request.method == Method::Delete);
         deletions.map(|(_, request)| request.path.rsplit('/').next().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// The patches of a pod's status.
+    fn patches(&self, pod: &str) -> Vec<Value> {
+        let path = format!("/api/v1/namespaces/ns/pods/{pod}/status");
+        let requests = self.world.requests().into_iter();
+        let patches = requests.filter(|(_, request)| request.method == Method::Patch && request.path == path);
+        patches.map(|(_, request)| serde_json::from_slice(&request.body).unwrap()).collect()
+    }
+
+    /// The last of them.
+    fn patched(&self, pod: &str) -> Value {
+        self.patches(pod).pop().unwrap_or_default()
+    }
+
+    fn why_not(&self, pod: &str) -> Vec<String> {
+        let server = self.server.lock().unwrap();
+        let about =
+            |event: &&Value| event["regarding"]["name"] == pod && event["reason"] == "FailedScheduling";
+        let note = |event: &Value| event["note"].as_str().unwrap_or_default().to_owned();
+        server.told.iter().filter(about).map(note).collect()
     }
 
     /// How often events with this reason were told of a pod.

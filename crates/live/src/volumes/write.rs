@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use supercargo_model::ResourceVersion;
+use supercargo_plugins::volume_binding::WrittenPlan;
 
 use super::{
     Order, VolumeFailure,
@@ -35,40 +37,46 @@ enum Trouble {
 }
 
 impl Writer<'_> {
-    pub(super) async fn write(&self, order: &Order) -> Result<(), VolumeFailure> {
+    pub(super) async fn write(&self, order: &Order) -> Result<WrittenPlan, VolumeFailure> {
+        let (mut bound, mut provisioned) = (Vec::new(), Vec::new());
         for (volume, claim) in &order.plan.bind {
             let claim_object = self.read(get_claim(&claim.key)).await?;
             check_free(&claim_object, claim, volume).map_err(VolumeFailure::Conflict)?;
             let change = |object: &mut Value| give_away(object, &claim_object);
-            self.bring_about(get_volume(volume), change, |object| update_volume(volume, object)).await?;
+            let update = |object: &Value| update_volume(volume, object);
+            let version = self.bring_about(get_volume(volume), change, update).await?;
+            bound.push((volume.clone(), claim.clone(), version));
         }
         for claim in &order.plan.provision {
             let change = |object: &mut Value| select_node(object, claim, &order.node);
-            self.bring_about(get_claim(&claim.key), change, |object| update_claim(&claim.key, object))
-                .await?;
+            let update = |object: &Value| update_claim(&claim.key, object);
+            let version = self.bring_about(get_claim(&claim.key), change, update).await?;
+            provisioned.push((claim.clone(), version));
         }
-        Ok(())
+        Ok(WrittenPlan { pod: order.pod.clone(), node: order.node.clone(), bound, provisioned })
     }
 
-    /// Reads an object, and writes it unless it is as it should be. Where it is unknown whether a write was done, the
-    /// object is read again: it tells.
+    /// Reads an object, and writes it unless it is as it should be; the version that is. Where it is unknown whether a
+    /// write was done, the object is read again: it tells.
     async fn bring_about(
         &self,
         read: Request,
         change: impl Fn(&mut Value) -> Result<bool, String>,
         update: impl Fn(&Value) -> Request,
-    ) -> Result<(), VolumeFailure> {
+    ) -> Result<ResourceVersion, VolumeFailure> {
         let mut last_trouble = None;
         for _ in 0..MAX_ATTEMPTS {
             let mut object = self.read(read.clone()).await?;
             if !change(&mut object).map_err(VolumeFailure::Conflict)? {
-                return Ok(());
+                return Ok(version_of(&object));
             }
             if !(self.may_write)() {
                 return Err(VolumeFailure::NotLeading);
             }
             match self.send(update(&object)).await {
-                Ok(_) => return Ok(()),
+                Ok(reply) => {
+                    return Ok(version_of(&serde_json::from_slice(&reply.body).unwrap_or_default()));
+                }
                 Err(Trouble::Final(why)) => return Err(VolumeFailure::Refused(why)),
                 // After an attempt of unknown outcome, it may be that attempt which has changed the object.
                 Err(Trouble::Stale(why)) if last_trouble.is_none() => {
@@ -117,4 +125,8 @@ impl Writer<'_> {
             }
         }
     }
+}
+
+fn version_of(object: &Value) -> ResourceVersion {
+    ResourceVersion(object["metadata"]["resourceVersion"].as_str().unwrap_or_default().into())
 }

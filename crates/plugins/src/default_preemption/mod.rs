@@ -8,7 +8,9 @@ use supercargo_framework::{
     Code, Status, Verdict,
     event::{Action, EventInterest, Resource},
     points::{PostFilter, PreEnqueue, Requeue},
-    preemption::{Candidate, FilterRunner, NodeVerdicts, Nomination, Rejection, no_node_available},
+    preemption::{
+        Candidate, FilterRunner, NodeVerdicts, Nomination, NotNominated, Rejection, no_node_available,
+    },
     registry::Args,
 };
 use supercargo_manifest::Problems;
@@ -79,11 +81,11 @@ impl DefaultPreemption {
         runner: &dyn FilterRunner,
         pod: &Pod,
         verdicts: &NodeVerdicts,
-    ) -> Result<Nomination, Status> {
+    ) -> Result<Nomination, NotNominated> {
         check_eligible(runner, pod, verdicts)?;
         let cluster = runner.cluster();
         if cluster.node_count() == 0 {
-            return Err(Status::error("no nodes available"));
+            return Err(Status::error("no nodes available").into());
         }
         let promising: Vec<&NodeInfo> =
             (cluster.nodes()).filter(|node| verdicts.of(node.id).code == Code::Unschedulable).collect();
@@ -93,7 +95,7 @@ impl DefaultPreemption {
         }
         match candidate::best(runner.narrow(candidates)?) {
             Some(best) => Ok(Nomination { node: best.node, victims: best.victims }),
-            None => Err(Status::unschedulable("no candidate node for preemption")),
+            None => Err(Status::unschedulable("no candidate node for preemption").into()),
         }
     }
 
@@ -131,18 +133,21 @@ impl DefaultPreemption {
     }
 }
 
-fn nothing_found(refusals: NodeVerdicts, node_count: usize) -> Status {
+fn nothing_found(refusals: NodeVerdicts, node_count: usize) -> NotNominated {
     let fault = (refusals.rejected.values()).find(|r| r.status.code == Code::Error);
     match fault {
-        Some(rejection) => Status::error(rejection.status.message()),
-        None => Status::unschedulable(no_node_available(node_count, &refusals.summary(node_count))),
+        Some(rejection) => Status::error(rejection.status.message()).into(),
+        None => {
+            let message = no_node_available(node_count, &refusals.summary(node_count));
+            NotNominated::clearing(Status::unschedulable(message))
+        }
     }
 }
 
 /// A pod may evict others unless it says never, or an eviction for it is still under way.
 fn check_eligible(runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts) -> Verdict {
     if pod.spec.never_preempts {
-        return Err(not_eligible("not eligible due to preemptionPolicy=Never."));
+        return Err(Status::unschedulable("not eligible due to preemptionPolicy=Never."));
     }
     let nominated = (pod.nominated_node.as_ref()).and_then(|name| runner.cluster().node(name));
     let Some(node) = nominated else {
@@ -151,14 +156,9 @@ fn check_eligible(runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts)
     let hopeless = verdicts.of(node.id).code == Code::UnschedulableAndUnresolvable;
     let leaving = |other: &Pod| other.terminating && other.preempted && is_victim(other, pod);
     if !hopeless && node.pods.iter().any(|other| leaving(other)) {
-        return Err(not_eligible("not eligible due to a terminating pod on the nominated node."));
+        return Err(Status::unschedulable("not eligible due to a terminating pod on the nominated node."));
     }
     Ok(())
-}
-
-/// It is no time to evict anybody; an earlier claim of the pod stays.
-fn not_eligible(why: &'static str) -> Status {
-    Status::new(Code::Pending, [why.into()])
 }
 
 fn is_victim(other: &Pod, pod: &Pod) -> bool {
@@ -171,16 +171,16 @@ impl PostFilter for DefaultPreemption {
         runner: &dyn FilterRunner,
         pod: &Pod,
         verdicts: &NodeVerdicts,
-    ) -> Result<Nomination, Status> {
-        self.preempt(runner, pod, verdicts).map_err(|status| {
+    ) -> Result<Nomination, NotNominated> {
+        self.preempt(runner, pod, verdicts).map_err(|NotNominated { status, clears }| {
             let message = format!("preemption: {}", status.message());
-            Status::new(status.code, [message.into()])
+            NotNominated { status: Status::new(status.code, [message.into()]), clears }
         })
     }
 }
 
 impl PreEnqueue for DefaultPreemption {
-    /// The live scheduler holds a pod back while evictions for it are under way; there are none in a decision alone.
+    /// The queue holds a pod back while evictions for it are under way; there are none in a decision alone.
     fn pre_enqueue(&self, _: &Pod) -> Verdict {
         Ok(())
     }

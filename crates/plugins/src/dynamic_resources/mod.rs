@@ -1,4 +1,4 @@
-//! Dynamic resource allocation. It is not built yet: pods with resource claims are held, and told so.
+//! Dynamic resource allocation. It is not built yet: pods with resource claims are refused, and told so.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use supercargo_framework::{
     points::{
         Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreFilterOutcome, Requeue, Reserve, ScoreNode,
     },
-    preemption::{FilterRunner, NodeVerdicts, Nomination},
+    preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated},
     registry::Args,
 };
 use supercargo_manifest::{Duration, Problems};
@@ -55,13 +55,13 @@ fn check(pod: &Pod) -> Verdict {
 }
 
 impl PreEnqueue for DynamicResources {
-    fn pre_enqueue(&self, pod: &Pod) -> Verdict {
-        check(pod)
+    /// A pod that is held back here is told nothing, so it is let in and refused below.
+    fn pre_enqueue(&self, _: &Pod) -> Verdict {
+        Ok(())
     }
 }
 
 impl PreFilter for DynamicResources {
-    /// A pod can come here past PreEnqueue if that point is switched off.
     fn pre_filter(&self, _: &Cluster, pod: &Pod) -> Result<PreFilterOutcome, Status> {
         check(pod).map(|()| PreFilterOutcome::Skip)
     }
@@ -74,8 +74,18 @@ impl Filter for DynamicResources {
 }
 
 impl PostFilter for DynamicResources {
-    fn post_filter(&self, _: &dyn FilterRunner, _: &Pod, _: &NodeVerdicts) -> Result<Nomination, Status> {
-        Err(Status::unschedulable("no new claims to deallocate"))
+    /// Where another plugin ended the cycle before this one was asked, there is no state to look into. kube-scheduler
+    /// calls that an error, and nobody tries to make room then.
+    fn post_filter(
+        &self,
+        runner: &dyn FilterRunner,
+        _: &Pod,
+        _: &NodeVerdicts,
+    ) -> Result<Nomination, NotNominated> {
+        if !runner.was_pre_filtered_by(NAME) {
+            return Err(Status::error("not found").into());
+        }
+        Err(Status::unschedulable("no new claims to deallocate").into())
     }
 }
 
@@ -96,6 +106,11 @@ impl Reserve for DynamicResources {
 }
 
 impl PreBind for DynamicResources {
+    /// Nothing was allocated.
+    fn is_needed(&self, _: &Pod, _: &str) -> bool {
+        false
+    }
+
     fn pre_bind(&self, pod: &Pod, _: &str) -> Verdict {
         check(pod)
     }
@@ -133,12 +148,13 @@ mod tests {
     use supercargo_model::testing::pod;
 
     #[test]
-    fn pods_with_claims_are_held_and_told_why() {
+    fn pods_with_claims_are_refused_and_told_why() {
         let claims = json!([{"name": "gpu", "resourceClaimName": "gpu"}]);
         let held = pod("p").set("/spec/resourceClaims", claims).pod();
-        let status = DynamicResources.pre_enqueue(&held).unwrap_err();
+        // Told by FailedScheduling and the pod's condition, which a pod that PreEnqueue holds does not get.
+        assert_eq!(DynamicResources.pre_enqueue(&held), Ok(()));
+        let status = DynamicResources.pre_filter(&Cluster::default(), &held).map(drop).unwrap_err();
         assert_eq!(status.message(), NOT_BUILT);
-        assert!(DynamicResources.pre_filter(&Cluster::default(), &held).is_err());
-        assert_eq!(DynamicResources.pre_enqueue(&pod("p").pod()), Ok(()));
+        assert!(DynamicResources.pre_filter(&Cluster::default(), &pod("p").pod()).is_ok());
     }
 }

@@ -62,7 +62,7 @@ fn migrated(volume: &PersistentVolume) -> Option<Migrated> {
 
 /// Whether a node with these labels can reach a volume. An error if the volume is a disk of the way of old that the node
 /// hands to a CSI driver, and the driver's form of it cannot be told.
-pub fn reaches_volume(
+pub(super) fn reaches_volume(
     volume: &PersistentVolume,
     node: &Labels,
     csi_node: Option<&CsiNode>,

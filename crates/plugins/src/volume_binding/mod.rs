@@ -25,11 +25,12 @@ mod claims;
 mod delayed;
 mod events;
 mod plan;
+mod progress;
 mod reach;
 
 pub use assumed::{AssumedVolumes, Assumption, Restored};
-pub use bound::reaches_volume;
 pub use plan::{ClaimId, VolumePlan, plan};
+pub use progress::{Unbound, WrittenPlan, check_bound};
 
 use claims::{PodClaims, claims_of_pod};
 
@@ -118,6 +119,11 @@ impl Reserve for VolumeBinding {
 
 /// Nothing is written: there is no API here to bind claims through. The live scheduler carries the [`plan()`] out.
 impl PreBind for VolumeBinding {
+    /// Volumes are bound by who carries out the [plan].
+    fn is_needed(&self, _: &Pod, _: &str) -> bool {
+        false
+    }
+
     fn pre_bind(&self, _: &Pod, _: &str) -> Verdict {
         Ok(())
     }

@@ -4,7 +4,6 @@ use serde_json::{Map, Value, json};
 
 use super::create::keeps_status;
 use super::{Caller, Place, defaults};
-use crate::clock;
 use crate::failure::{Cause, Failure};
 use crate::object::{self, as_map, at, items, map_at, set_condition, text};
 use crate::resource::{
@@ -70,7 +69,13 @@ pub(super) fn has_generation(resource: &Resource) -> bool {
     resource.has("status")
         && !matches!(
             resource.kind,
-            "Namespace" | "Node" | "Service" | "PersistentVolume" | "PersistentVolumeClaim"
+            "Namespace"
+                | "Node"
+                | "Service"
+                | "PersistentVolume"
+                | "PersistentVolumeClaim"
+                | "VolumeAttachment"
+                | "ResourceClaim"
         )
 }
 
@@ -86,9 +91,10 @@ pub(super) fn admit(
     resource: &'static Resource,
     value: &mut Value,
     caller: &Caller,
+    now: &str,
 ) -> Result<(), Failure> {
     if resource.is(&PODS) {
-        admit_pod(store, value, caller)?;
+        admit_pod(store, value, caller, now)?;
     } else if resource.is(&PERSISTENT_VOLUME_CLAIMS) {
         set_default_class(store, value);
     } else if resource.is(&NODES) && !at(value, &["spec"]).is_none_or(Value::is_object) {
@@ -97,7 +103,7 @@ pub(super) fn admit(
     Ok(())
 }
 
-fn admit_pod(store: &Store, pod: &mut Value, caller: &Caller) -> Result<(), Failure> {
+fn admit_pod(store: &Store, pod: &mut Value, caller: &Caller, now: &str) -> Result<(), Failure> {
     let name = object::name(pod).to_owned();
     if !caller.trusted && items(pod, &["spec", "containers"]).is_empty() {
         return Err(Failure::invalid(&PODS, &name, Cause::required("spec.containers", "")));
@@ -116,7 +122,7 @@ fn admit_pod(store: &Store, pod: &mut Value, caller: &Caller) -> Result<(), Fail
             "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
         });
-        set_condition(pod, condition, &clock::now());
+        set_condition(pod, condition, now);
     }
     Ok(())
 }
@@ -186,6 +192,37 @@ pub(super) fn pod_update_is_valid(old: &Value, new: &Value) -> Result<(), Failur
         return Err(Failure::invalid(&PODS, name, Cause::forbidden("spec", why)));
     }
     Ok(())
+}
+
+/// What a resize may change: how much processor and memory the containers ask for, and nothing else.
+pub(super) fn resize_is_valid(old: &Value, new: &Value) -> Result<(), Failure> {
+    let name = object::name(old);
+    let refuse = |why| Err(Failure::invalid(&PODS, name, Cause::forbidden("spec", why)));
+    if without_resizable(old) != without_resizable(new) {
+        return refuse("only cpu and memory resources are mutable");
+    }
+    if defaults::quality_of_service(old) != defaults::quality_of_service(new) {
+        return refuse("Pod QOS Class may not change as a result of resizing");
+    }
+    Ok(())
+}
+
+fn without_resizable(pod: &Value) -> Option<Value> {
+    let mut spec = at(pod, &["spec"])?.clone();
+    for containers in ["containers", "initContainers"] {
+        let list = as_map(&mut spec).get_mut(containers).and_then(Value::as_array_mut);
+        for container in list.into_iter().flatten().filter_map(Value::as_object_mut) {
+            container.remove("resizePolicy");
+            let resources = container.get_mut("resources").and_then(Value::as_object_mut);
+            for amounts in resources.into_iter().flat_map(|resources| resources.values_mut()) {
+                if let Some(amounts) = amounts.as_object_mut() {
+                    amounts.remove("cpu");
+                    amounts.remove("memory");
+                }
+            }
+        }
+    }
+    Some(spec)
 }
 
 fn fixed_part(pod: &Value, gated: bool) -> Map<String, Value> {

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::{Api, Caller, Place};
-use crate::clock;
 use crate::failure::{Cause, Failure};
 use crate::object::{self, as_map, at, items, map_at, set_condition, text};
 use crate::resource::PODS;
@@ -33,7 +32,7 @@ impl Api {
         if caller.dry_run {
             return Ok(());
         }
-        let bound = bound(&pod.value, node, binding);
+        let bound = bound(&pod.value, node, binding, &self.time.now());
         let stored = store.put(&PODS, bound);
         store.note_binding(&stored.value, node, &caller.who);
         Ok(())
@@ -72,7 +71,7 @@ fn check_bindable(name: &str, pod: &Value) -> Result<(), Failure> {
     Err(Failure::binding_conflict(name, why))
 }
 
-fn bound(pod: &Value, node: &str, binding: &Value) -> Value {
+fn bound(pod: &Value, node: &str, binding: &Value, now: &str) -> Value {
     let mut pod = pod.clone();
     map_at(&mut pod, "spec").insert("nodeName".to_owned(), node.into());
     map_at(&mut pod, "status").remove("nominatedNodeName");
@@ -82,6 +81,6 @@ fn bound(pod: &Value, node: &str, binding: &Value) -> Value {
         as_map(known).extend(given.iter().map(|(key, value)| (key.clone(), value.clone())));
     }
     let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null});
-    set_condition(&mut pod, condition, &clock::now());
+    set_condition(&mut pod, condition, now);
     pod
 }

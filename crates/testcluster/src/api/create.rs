@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Api, Caller, Place, admission, defaults, locked};
+use crate::events;
 use crate::failure::{Cause, Failure};
 use crate::object::{self, as_map, map_at, set_meta, text};
 use crate::resource::{NAMESPACES, NODES, PRIORITY_CLASSES, Resource};
 use crate::store::{Object, Store};
-use crate::{clock, events};
 
 /// How often a generated name that is taken is generated anew.
 const GENERATED_NAME_ATTEMPTS: usize = 8;
@@ -38,7 +38,7 @@ impl Api {
             admission::reset_status(resource, &mut value);
         }
         defaults::fill(resource, &mut value);
-        admission::admit(&store, resource, &mut value, caller)?;
+        admission::admit(&store, resource, &mut value, caller, &self.time.now())?;
         Ok(self.commit(&mut store, resource, caller, value))
     }
 
@@ -67,7 +67,7 @@ impl Api {
             metadata.insert("uid".to_owned(), uid.into());
         }
         if metadata.get("creationTimestamp").is_none_or(Value::is_null) {
-            metadata.insert("creationTimestamp".to_owned(), clock::now().into());
+            metadata.insert("creationTimestamp".to_owned(), self.time.now().into());
         }
         if admission::has_generation(resource) {
             metadata.insert("generation".to_owned(), 1.into());

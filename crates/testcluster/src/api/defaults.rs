@@ -29,7 +29,7 @@ fn fill_own(resource: &Resource, value: &mut Value) {
                 "spec",
                 json!({"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"}),
             );
-            put(value, "status", json!({"phase": "Available"}));
+            put(value, "status", json!({"phase": "Pending"}));
         }
         "StorageClass" => {
             put_all(value, json!({"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}));
@@ -114,7 +114,7 @@ pub(super) fn fill_pod_status(pod: &mut Value) {
 }
 
 /// Guaranteed, Burstable or BestEffort, from what the containers ask for.
-fn quality_of_service(pod: &Value) -> &'static str {
+pub(super) fn quality_of_service(pod: &Value) -> &'static str {
     let containers =
         items(pod, &["spec", "containers"]).iter().chain(items(pod, &["spec", "initContainers"]));
     let (mut any, mut all_limited) = (false, true);

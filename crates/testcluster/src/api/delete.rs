@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Api, Caller, ListOptions, Place};
-use crate::clock;
 use crate::failure::Failure;
 use crate::object::{self, at, set_meta, text};
 use crate::resource::{self, NAMESPACES, PODS, Resource};
@@ -84,13 +83,17 @@ impl Api {
         }
         let grace = grace_seconds(place.resource, &object.value, options);
         if grace == 0 && !object::has_finalizers(&object.value) {
+            if place.resource.is(&PODS) {
+                // What is deleted without grace is seen to end before it is gone.
+                self.mark(store, place, &object, grace);
+            }
             let object = store.remove(place.resource, place.namespace, place.name).unwrap_or(object);
             if place.resource.is(&NAMESPACES) {
                 empty_namespace(store, place.name);
             }
             return Ok(Deleted { object, gone: true });
         }
-        Ok(Deleted { object: mark(store, place, &object, grace), gone: false })
+        Ok(Deleted { object: self.mark(store, place, &object, grace), gone: false })
     }
 
     /// Deletes everything that a list would show; what was deleted.
@@ -115,6 +118,29 @@ impl Api {
         }
         Ok(deleted)
     }
+
+    /// Marks an object as being deleted. Who deletes again can only shorten the time that is left.
+    fn mark(
+        &self,
+        store: &mut Store,
+        place: Place<'_>,
+        object: &Arc<Object>,
+        grace_seconds: i64,
+    ) -> Arc<Object> {
+        let number = |key| at(&object.value, &["metadata", key]).and_then(Value::as_i64).unwrap_or(0);
+        let is_terminating = object::is_terminating(&object.value);
+        if is_terminating && number("deletionGracePeriodSeconds") <= grace_seconds {
+            return object.clone();
+        }
+        let mut value = object.value.clone();
+        set_meta(&mut value, "deletionTimestamp", self.time.in_seconds(grace_seconds));
+        set_meta(&mut value, "deletionGracePeriodSeconds", grace_seconds);
+        // That it ends is a change of what is wanted, where that is counted.
+        if !is_terminating && number("generation") > 0 {
+            set_meta(&mut value, "generation", number("generation").saturating_add(1));
+        }
+        store.put(place.resource, value)
+    }
 }
 
 /// Only pods are given time, and only those that may be running somewhere.
@@ -126,18 +152,6 @@ fn grace_seconds(resource: &Resource, value: &Value, options: &DeleteOptions) ->
     }
     let own = || at(value, &["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
     options.grace_period_seconds.or_else(own).unwrap_or(30).max(0)
-}
-
-/// Marks an object as being deleted. Who deletes again can only shorten the time that is left.
-fn mark(store: &mut Store, place: Place<'_>, object: &Arc<Object>, grace_seconds: i64) -> Arc<Object> {
-    let known = at(&object.value, &["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
-    if object::is_terminating(&object.value) && known.unwrap_or(0) <= grace_seconds {
-        return object.clone();
-    }
-    let mut value = object.value.clone();
-    set_meta(&mut value, "deletionTimestamp", clock::in_seconds(grace_seconds));
-    set_meta(&mut value, "deletionGracePeriodSeconds", grace_seconds);
-    store.put(place.resource, value)
 }
 
 /// A namespace takes along what is in it.

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::{Api, Caller, DeleteOptions, Place};
-use crate::clock;
 use crate::failure::Failure;
 use crate::object::{self, as_map, at, map_at, text};
 use crate::resource::POD_DISRUPTION_BUDGETS;
@@ -60,7 +59,7 @@ impl Api {
             let status = map_at(&mut value, "status");
             status.insert("disruptionsAllowed".to_owned(), (allowed - 1).into());
             let disrupted = status.entry("disruptedPods").or_insert(Value::Null);
-            as_map(disrupted).insert(place.name.to_owned(), clock::now().into());
+            as_map(disrupted).insert(place.name.to_owned(), self.time.now().into());
             store.put(&POD_DISRUPTION_BUDGETS, value);
         }
         Ok(())

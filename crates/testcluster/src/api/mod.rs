@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use crate::access::Access;
+use crate::clock::{Clock, Time};
 use crate::failure::Failure;
 use crate::object;
 use crate::random::Random;
@@ -72,6 +73,7 @@ impl Caller {
 
 /// The API server's heart.
 pub(crate) struct Api {
+    pub(crate) time: Time,
     store: Mutex<Store>,
     random: Mutex<Random>,
     access: Mutex<Access>,
@@ -83,8 +85,9 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Api {
-    pub(crate) fn new(history_limit: usize, seed: u64) -> Self {
+    pub(crate) fn new(history_limit: usize, seed: u64, clock: Arc<dyn Clock>) -> Self {
         let api = Self {
+            time: Time::new(clock),
             store: Mutex::new(Store::new(history_limit)),
             random: Mutex::new(Random::new(seed)),
             access: Mutex::new(Access::default()),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Api, Caller, Place, admission, defaults};
+use crate::events;
 use crate::failure::{Cause, Failure};
-use crate::object::{self, as_map, at, map_at, set_meta, text};
+use crate::object::{self, as_map, at, items, map_at, set_meta, text};
 use crate::patch::{self, PatchKind};
 use crate::resource::{LEASES, NODES, PODS, Resource};
 use crate::store::{Object, Store};
-use crate::{clock, events};
 
 /// What nobody changes by writing it.
 const IMMUTABLE_METADATA: [&str; 6] = [
@@ -86,7 +86,13 @@ impl Api {
         let shown = events::shown(place.resource, &old.value);
         let mut value = if is_apply {
             let manager = &caller.field_manager;
-            patch::apply(Some(&shown), &patch.value, manager, &place.resource.api_version(), &clock::now())?
+            patch::apply(
+                Some(&shown),
+                &patch.value,
+                manager,
+                &place.resource.api_version(),
+                &self.time.now(),
+            )?
         } else {
             patch::patched(patch.kind, &shown, &patch.value)?
         };
@@ -103,7 +109,8 @@ impl Api {
 
     fn apply_new(&self, place: Place<'_>, patch: &Patch, caller: &Caller) -> Result<Arc<Object>, Failure> {
         let api_version = place.resource.api_version();
-        let mut value = patch::apply(None, &patch.value, &caller.field_manager, &api_version, &clock::now())?;
+        let mut value =
+            patch::apply(None, &patch.value, &caller.field_manager, &api_version, &self.time.now())?;
         set_meta(&mut value, "name", place.name);
         self.create(place.resource, place.namespace, value, caller)
     }
@@ -128,7 +135,9 @@ impl Api {
         if subresource.is_empty() {
             defaults::fill(place.resource, &mut new);
         }
-        if place.resource.is(&PODS) && !caller.trusted {
+        if subresource == "resize" {
+            admission::resize_is_valid(&old.value, &new)?;
+        } else if place.resource.is(&PODS) && !caller.trusted {
             admission::pod_update_is_valid(&old.value, &new)?;
         }
         if admission::has_generation(place.resource) && old.value.get("spec") != new.get("spec") {
@@ -206,6 +215,14 @@ fn keep_other_half(resource: &Resource, subresource: &str, old: &Value, mut new:
             Some(status) => as_map(&mut kept).insert("status".to_owned(), status.clone()),
             None => as_map(&mut kept).remove("status"),
         };
+        if resource.is(&PODS) {
+            keep_observed_generations(old, &mut kept);
+        }
+        kept
+    } else if subresource == "resize" {
+        let mut kept = old.clone();
+        let spec = new.get("spec").cloned().unwrap_or_default();
+        as_map(&mut kept).insert("spec".to_owned(), spec);
         kept
     } else if resource.has("status") {
         match old.get("status") {
@@ -215,6 +232,21 @@ fn keep_other_half(resource: &Resource, subresource: &str, old: &Value, mut new:
         new
     } else {
         new
+    }
+}
+
+/// A condition that is written without the generation it is about keeps the one that it had.
+fn keep_observed_generations(old: &Value, new: &mut Value) {
+    const KEY: &str = "observedGeneration";
+    let conditions = map_at(new, "status").get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        let known = items(old, &["status", "conditions"]).iter();
+        let known =
+            known.filter(|known| known.get("type") == condition.get("type")).find_map(|one| one.get(KEY));
+        let is_unsaid = condition.get(KEY).is_none_or(|given| given.is_null() || given == 0);
+        if let (true, Some(known)) = (is_unsaid, known) {
+            as_map(condition).insert(KEY.to_owned(), known.clone());
+        }
     }
 }
 

@@ -6,11 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::follow::Follower;
 use crate::api::{Api, Caller, DeleteOptions, Place};
-use crate::clock;
 use crate::object::{self, at, items, list_at, map_at, name, namespace, set_condition, set_meta, text, uid};
 use crate::options::Kubelets;
 use crate::resource::{LEASES, NODES, PODS};
@@ -35,25 +33,26 @@ const LATER: Duration = Duration::from_secs(3600);
 
 pub(super) async fn run(api: Arc<Api>, kubelets: Kubelets) {
     let mut pods = Follower::new(&api, &PODS);
-    let mut due: BinaryHeap<Reverse<(Instant, Task)>> = BinaryHeap::new();
+    let mut due: BinaryHeap<Reverse<(Duration, Task)>> = BinaryHeap::new();
     let mut planned: HashSet<Task> = HashSet::new();
     let mut addresses = 0_u32;
     loop {
-        let next = due.peek().map_or_else(|| Instant::now() + LATER, |Reverse((when, _))| *when);
+        let next = due.peek().map_or_else(|| api.time.uptime() + LATER, |Reverse((when, _))| *when);
         tokio::select! {
+            biased;
             () = pods.changed() => {
                 for pod in pods.read(&api) {
                     if let Some((delay, task)) = plan(&pod.value, &kubelets)
                         && planned.insert(task.clone())
                     {
-                        due.push(Reverse((Instant::now() + delay, task)));
+                        due.push(Reverse((api.time.uptime() + delay, task)));
                     }
                 }
             }
-            () = sleep_until(next) => {}
+            () = api.time.sleep_until(next) => {}
         }
         while let Some(Reverse((when, _))) = due.peek() {
-            if *when > Instant::now() {
+            if *when > api.time.uptime() {
                 break;
             }
             let Some(Reverse((_, task))) = due.pop() else { break };
@@ -117,11 +116,10 @@ fn start(
         return Ok(());
     }
     *addresses = addresses.wrapping_add(1);
-    api.update(place, "status", running(&pod.value, *addresses), kubelet).map(drop)
+    api.update(place, "status", running(&pod.value, *addresses, api.time.now()), kubelet).map(drop)
 }
 
-fn running(pod: &Value, number: u32) -> Value {
-    let now = clock::now();
+fn running(pod: &Value, number: u32, now: String) -> Value {
     let mut pod = pod.clone();
     let containers: Vec<Value> = items(&pod, &["spec", "containers"])
         .iter()
@@ -157,11 +155,8 @@ fn running(pod: &Value, number: u32) -> Value {
 
 /// Lets every node report, again and again.
 pub(super) async fn beat(api: Arc<Api>, every: Duration) {
-    let mut ticks = interval(every.max(Duration::from_millis(1)));
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let kubelet = Caller::controller("kubelet");
     loop {
-        ticks.tick().await;
         let nodes: Vec<String> =
             api.store().objects(&NODES, "", None).map(|(_, node)| name(&node.value).to_owned()).collect();
         for node in nodes {
@@ -170,13 +165,14 @@ pub(super) async fn beat(api: Arc<Api>, every: Duration) {
             }
             tokio::task::yield_now().await;
         }
+        api.time.sleep(every.max(Duration::from_millis(1))).await;
     }
 }
 
 fn report(api: &Api, node: &str, kubelet: &Caller) -> Result<(), crate::Failure> {
     let place = Place::new(&NODES, "", node);
     let mut value = api.get(place)?.value.clone();
-    let now = clock::now();
+    let now = api.time.now();
     let conditions = list_at(map_at(&mut value, "status"), "conditions");
     match conditions.iter_mut().find(|condition| text(condition, &["type"]) == "Ready") {
         Some(ready) => object::as_map(ready).insert("lastHeartbeatTime".to_owned(), now.into()),
@@ -193,7 +189,8 @@ fn report(api: &Api, node: &str, kubelet: &Caller) -> Result<(), crate::Failure>
 
 fn renew(api: &Api, node: &str, kubelet: &Caller) -> Result<(), crate::Failure> {
     const NAMESPACE: &str = "kube-node-lease";
-    let spec = json!({"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": clock::now_micros()});
+    let spec =
+        json!({"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": api.time.now_micros()});
     let place = Place::new(&LEASES, NAMESPACE, node);
     match api.get(place) {
         Ok(known) => {

@@ -1,5 +1,6 @@
-//! What happens in a cluster by itself, pretended: kubelets, volumes, workloads.
+//! What happens in a cluster by itself, pretended: kubelets, volumes, workloads, budgets.
 
+mod budgets;
 mod follow;
 mod kubelet;
 mod volumes;
@@ -7,23 +8,26 @@ mod workloads;
 
 use std::sync::Arc;
 
-use tokio::runtime::Runtime;
+use futures_util::future::BoxFuture;
 
 use crate::api::Api;
 use crate::options::Options;
 
-/// Starts the controllers that the options ask for.
-pub(crate) fn start(runtime: &Runtime, api: &Arc<Api>, options: &Options) {
+/// Starts the controllers that the options ask for, each as a task that never ends.
+pub(crate) fn start(api: &Arc<Api>, options: &Options, mut spawn: impl FnMut(BoxFuture<'static, ()>)) {
     if let Some(kubelets) = &options.kubelets {
-        runtime.spawn(kubelet::run(api.clone(), kubelets.clone()));
+        spawn(Box::pin(kubelet::run(api.clone(), kubelets.clone())));
         if let Some(interval) = kubelets.heartbeat {
-            runtime.spawn(kubelet::beat(api.clone(), interval));
+            spawn(Box::pin(kubelet::beat(api.clone(), interval)));
         }
     }
     if let Some(delay) = options.volumes {
-        runtime.spawn(volumes::run(api.clone(), delay));
+        spawn(Box::pin(volumes::run(api.clone(), delay)));
     }
     if options.workloads {
-        runtime.spawn(workloads::run(api.clone()));
+        spawn(Box::pin(workloads::run(api.clone())));
+    }
+    if options.budgets {
+        spawn(Box::pin(budgets::run(api.clone())));
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use supercargo_model::quantity::Quantity;
-use tokio::time::sleep;
 
 use super::follow::Follower;
 use crate::Failure;
@@ -23,19 +22,40 @@ pub(super) async fn run(api: Arc<Api>, delay: Duration) {
     let mut volumes = Follower::new(&api, &PERSISTENT_VOLUMES);
     loop {
         tokio::select! {
+            biased;
             () = claims.changed() => {}
             () = volumes.changed() => {}
         }
-        sleep(delay).await;
+        api.time.sleep(delay).await;
         let pending: Vec<Arc<Object>> = {
             let store = api.store();
             let claims = store.objects(&PERSISTENT_VOLUME_CLAIMS, "", None).map(|(_, claim)| claim.clone());
             claims.filter(|claim| text(&claim.value, &["status", "phase"]) != "Bound").collect()
         };
+        offer_volumes(&api);
         for claim in pending {
             if let Err(failure) = reconcile(&api, &claim.value) {
                 tracing::debug!(%failure, claim = name(&claim.value), "a claim could not be bound");
             }
+        }
+    }
+}
+
+/// Volumes that are new and for nobody become available.
+fn offer_volumes(api: &Api) {
+    let new: Vec<Arc<Object>> = {
+        let store = api.store();
+        let volumes = store.objects(&PERSISTENT_VOLUMES, "", None).map(|(_, volume)| volume.clone());
+        let is_new = |volume: &Arc<Object>| text(&volume.value, &["status", "phase"]) == "Pending";
+        volumes.filter(is_new).filter(|volume| at(&volume.value, &["spec", "claimRef"]).is_none()).collect()
+    };
+    for volume in new {
+        let mut volume = volume.value.clone();
+        map_at(&mut volume, "status").insert("phase".to_owned(), "Available".into());
+        let volume_name = name(&volume).to_owned();
+        let place = Place::new(&PERSISTENT_VOLUMES, "", &volume_name);
+        if let Err(failure) = api.update(place, "status", volume, &Caller::controller(CONTROLLER)) {
+            tracing::debug!(%failure, volume = volume_name, "a volume could not be offered");
         }
     }
 }

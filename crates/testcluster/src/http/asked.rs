@@ -33,13 +33,19 @@ impl Asked {
     pub(super) async fn read(request: Request<Incoming>) -> io::Result<Result<Self, Failure>> {
         let (parts, body) = request.into_parts();
         let body = read_body(body).await?;
-        Ok(body.map(|body| Self {
+        Ok(body.map(|body| Self::whole(Request::from_parts(parts, body))))
+    }
+
+    /// A request whose body is there already.
+    pub(super) fn whole(request: Request<Bytes>) -> Self {
+        let (parts, body) = request.into_parts();
+        Self {
             method: parts.method,
             path: parts.uri.path().to_owned(),
             query: Query::read(parts.uri.query()),
             headers: parts.headers,
             body,
-        }))
+        }
     }
 
     /// How the caller wants to see objects.

@@ -1,18 +1,20 @@
-//! What goes out: one piece, or a stream of lines.
+//! What goes out: one piece, or the lines of a watch.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::stream::BoxStream;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio::sync::mpsc;
 
 /// The body of an answer.
-pub(super) enum Answer {
+pub enum Answer {
+    /// All of it.
     Whole(Option<Bytes>),
-    /// Each piece as it comes; an error cuts the connection.
-    Stream(mpsc::Receiver<io::Result<Bytes>>),
+    /// Each line as it comes; an error cuts the connection.
+    Lines(BoxStream<'static, io::Result<Bytes>>),
 }
 
 impl Answer {
@@ -31,7 +33,7 @@ impl Body for Answer {
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let piece = match self.get_mut() {
             Self::Whole(bytes) => bytes.take().map(Ok),
-            Self::Stream(pieces) => ready!(pieces.poll_recv(context)),
+            Self::Lines(lines) => ready!(Pin::new(lines).poll_next(context)),
         };
         Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
     }
@@ -43,7 +45,7 @@ impl Body for Answer {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Stream(_) => SizeHint::default(),
+            Self::Lines(_) => SizeHint::default(),
         }
     }
 }

@@ -8,10 +8,10 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
 use serde_json::Value;
-use tokio::time::sleep;
 
 use super::asked::Asked;
 use super::authorize::authorized;
+use super::body::Answer;
 use super::path::{self, ResourcePath, Target};
 use super::reply::{JSON, Reply, json_reply, raw, refusal, reply, success};
 use super::view::View;
@@ -26,12 +26,16 @@ use crate::patch::PatchKind;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, Resource, SERVICE_ACCOUNTS};
 use crate::store::Object;
 
-/// Answers a request; an error closes the connection without an answer.
+/// Answers a request of a connection; an error closes it without an answer.
 pub(super) async fn answer(server: Arc<Server>, request: Request<Incoming>) -> io::Result<Reply> {
-    let asked = match Asked::read(request).await? {
-        Ok(asked) => asked,
-        Err(failure) => return Ok(refusal(&failure)),
-    };
+    match Asked::read(request).await? {
+        Ok(asked) => answer_read(server, asked).await,
+        Err(failure) => Ok(refusal(&failure)),
+    }
+}
+
+/// Answers a request that has been read to its end.
+pub(super) async fn answer_read(server: Arc<Server>, asked: Asked) -> io::Result<Reply> {
     match path::read(&asked.path) {
         None => Ok(refusal(&Failure::no_such_path())),
         Some(Target::Other) => Ok(other(&server, &asked)),
@@ -54,7 +58,7 @@ async fn with_faults(server: Arc<Server>, asked: Asked, target: ResourcePath) ->
     };
     server.requests.count(&kind);
     let fate = server.faults.fate(&kind);
-    sleep_if(fate.delay).await;
+    sleep_if(&server, fate.delay).await;
     let hung_up = || Err(io::Error::new(io::ErrorKind::ConnectionReset, "injected fault"));
     match fate.fault {
         Some(Fault::Answer { code, retry_after_seconds }) => {
@@ -66,16 +70,16 @@ async fn with_faults(server: Arc<Server>, asked: Asked, target: ResourcePath) ->
     let reply = respond(&server, &asked, &target, verb).unwrap_or_else(|failure| refusal(&failure));
     match fate.fault {
         Some(Fault::CommitThenAnswer { code }) => return Ok(refusal(&Failure::injected(code, 0))),
-        Some(Fault::CommitThenDelay { millis }) => sleep_if(Duration::from_millis(millis)).await,
+        Some(Fault::CommitThenDelay { millis }) => sleep_if(&server, Duration::from_millis(millis)).await,
         Some(Fault::CommitThenHangUp) => return hung_up(),
         _ => {}
     }
     Ok(reply)
 }
 
-async fn sleep_if(delay: Duration) {
+async fn sleep_if(server: &Server, delay: Duration) {
     if !delay.is_zero() {
-        sleep(delay).await;
+        server.api.time.sleep(delay).await;
     }
 }
 
@@ -121,7 +125,7 @@ fn reading(server: &Arc<Server>, asked: &Asked, target: &ResourcePath, verb: &st
             let object = server.api.get(Place::new(resource, namespace, name))?;
             Ok(json_reply(StatusCode::OK, &scale_of(&object.value)))
         }
-        "get" if matches!(subresource.as_str(), "" | "status") => {
+        "get" if matches!(subresource.as_str(), "" | "status" | "resize") => {
             let object = server.api.get(Place::new(resource, namespace, name))?;
             Ok(reply(StatusCode::OK, view.object(&object)))
         }
@@ -131,7 +135,7 @@ fn reading(server: &Arc<Server>, asked: &Asked, target: &ResourcePath, verb: &st
         }
         "watch" if name.is_empty() => {
             let watch = Watch::new(server, view, namespace, &asked.query)?;
-            Ok(raw(StatusCode::OK, JSON, watch.start(server.clone())))
+            Ok(raw(StatusCode::OK, JSON, Answer::Lines(watch.lines())))
         }
         _ => Err(Failure::method_not_allowed()),
     }
@@ -171,7 +175,7 @@ fn writing(
             let object = server.api.create(resource, namespace, value, &caller)?;
             Ok(reply(StatusCode::CREATED, view.object(&object)))
         }
-        ("update", "" | "status" | "scale") if !name.is_empty() => {
+        ("update", "" | "status" | "scale" | "resize") if !name.is_empty() => {
             let object = server.api.update(place, subresource, value, &caller)?;
             Ok(written(view, subresource, StatusCode::OK, &object))
         }

@@ -19,16 +19,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::service::service_fn;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, watch as signal};
-use tokio::time::sleep;
 
 use crate::api::Api;
 use crate::faults::{Faults, ServerAction};
 use crate::requests::Requests;
+
+use asked::Asked;
+pub use body::Answer;
 
 /// Requests that may wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -40,7 +44,7 @@ pub(crate) struct Server {
     pub(crate) api: Arc<Api>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) requests: Requests,
-    pub(crate) bookmark_interval: Duration,
+    bookmark_interval: Duration,
     /// Counts restarts; connections and watches of before end.
     stops: signal::Sender<u64>,
 }
@@ -48,6 +52,10 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new(api: Arc<Api>, faults: Arc<Faults>, bookmark_interval: Duration) -> Self {
         Self { api, faults, requests: Requests::default(), bookmark_interval, stops: signal::Sender::new(0) }
+    }
+
+    fn bookmark_interval(&self) -> Duration {
+        self.bookmark_interval.max(Duration::from_millis(1))
     }
 
     fn stops(&self) -> signal::Receiver<u64> {
@@ -84,7 +92,7 @@ pub(crate) async fn serve(
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
-                    sleep(PORT_RETRY).await;
+                    server.api.time.sleep(PORT_RETRY).await;
                 }
             },
             action = actions.recv() => match action {
@@ -94,8 +102,8 @@ pub(crate) async fn serve(
                     if forget_history {
                         server.api.store().compact();
                     }
-                    sleep(Duration::from_millis(down_millis)).await;
-                    listener = listen_again(address).await;
+                    server.api.time.sleep(Duration::from_millis(down_millis)).await;
+                    listener = listen_again(&server, address).await;
                 }
                 Some(ServerAction::Compact) => server.api.store().compact(),
                 Some(ServerAction::CutWatches) => {}
@@ -105,16 +113,21 @@ pub(crate) async fn serve(
     }
 }
 
-async fn listen_again(address: SocketAddr) -> TcpListener {
+async fn listen_again(server: &Server, address: SocketAddr) -> TcpListener {
     loop {
         match listen(address) {
             Ok(listener) => return listener,
             Err(error) => {
                 tracing::warn!(%error, %address, "the port is still busy");
-                sleep(PORT_RETRY).await;
+                server.api.time.sleep(PORT_RETRY).await;
             }
         }
     }
+}
+
+/// Answers one request of this process, as it would over a connection; an error is a connection that broke.
+pub(crate) async fn answer(server: Arc<Server>, request: Request<Bytes>) -> io::Result<Response<Answer>> {
+    handle::answer_read(server, Asked::whole(request)).await
 }
 
 async fn connection(server: Arc<Server>, stream: TcpStream) {

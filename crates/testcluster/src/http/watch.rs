@@ -1,16 +1,16 @@
 //! Watches: a stream of lines, one for each change that the caller has selected.
 
-use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use std::vec;
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, interval_at, sleep};
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use tokio::sync::watch::Receiver;
 
 use super::Server;
-use super::body::Answer;
 use super::query::Query;
 use super::view::{View, error_line};
 use crate::api::ListOptions;
@@ -20,34 +20,53 @@ use crate::object;
 use crate::selector::Selector;
 use crate::store::{Change, ChangeKind, News, Object};
 
-/// How many lines wait for a slow reader; more of the past is read from the history when it is ready.
-const LINES_IN_FLIGHT: usize = 64;
 /// How often chance may cut a watch.
 const CHANCE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A watch as it was asked for.
+/// A watch: whoever reads it pulls the lines out of the history, so that a slow reader costs no memory.
 pub(super) struct Watch {
+    server: Arc<Server>,
     view: View,
     namespace: String,
     selector: Selector,
-    bookmarks: bool,
-    timeout: Option<Duration>,
     /// Objects that are told as added before anything else.
-    initial: Vec<Arc<Object>>,
+    initial: vec::IntoIter<Arc<Object>>,
+    told_first: bool,
     tells_end_of_initial: bool,
+    /// What was read from the history and is not told yet.
+    changes: vec::IntoIter<Arc<Change>>,
+    /// The version up to which the history was read.
     seen: u64,
+    news: Receiver<u64>,
+    stops: Receiver<u64>,
+    cuts: Receiver<u64>,
+    times: Times,
 }
 
-/// Why a watch ends.
-enum End {
-    /// The reader is gone, or its time is over.
-    Quiet,
+/// When a watch does something by itself.
+struct Times {
+    ends_at: Option<Duration>,
+    bookmark_at: Option<Duration>,
+    chance_at: Duration,
+}
+
+/// What a watch has to say next.
+enum Next {
+    Line(Bytes),
+    LastLine(Bytes),
+    /// Its time is over.
+    End,
     /// The connection breaks.
     Cut,
 }
 
 impl Watch {
-    pub(super) fn new(server: &Server, view: View, namespace: &str, query: &Query) -> Result<Self, Failure> {
+    pub(super) fn new(
+        server: &Arc<Server>,
+        view: View,
+        namespace: &str,
+        query: &Query,
+    ) -> Result<Self, Failure> {
         let resource = view.resource;
         let asked = query.version()?;
         let streams_list = query.is_true("sendInitialEvents");
@@ -56,114 +75,148 @@ impl Watch {
             return Err(Failure::invalid(resource, "", Cause::forbidden("resourceVersionMatch", why)));
         }
         let namespace = if resource.namespaced { namespace } else { "" };
-        let mut watch = Self {
+        let selector = query.selector(resource)?;
+        let (initial, seen) = if streams_list || asked.unwrap_or(0) == 0 {
+            let options =
+                ListOptions { selector: selector.clone(), version: asked, ..ListOptions::default() };
+            let listing = server.api.list(resource, namespace, &options)?;
+            (listing.objects, listing.version)
+        } else {
+            (Vec::new(), asked.unwrap_or(0))
+        };
+        let now = server.api.time.uptime();
+        let bookmarks = query.is_true("allowWatchBookmarks");
+        let watch = Self {
             view,
             namespace: namespace.to_owned(),
-            selector: query.selector(resource)?,
-            bookmarks: query.is_true("allowWatchBookmarks"),
-            timeout: query.timeout()?,
-            initial: Vec::new(),
-            tells_end_of_initial: streams_list,
-            seen: asked.unwrap_or(0),
+            selector,
+            initial: initial.into_iter(),
+            told_first: false,
+            tells_end_of_initial: streams_list && bookmarks,
+            changes: Vec::new().into_iter(),
+            seen,
+            news: server.api.store().subscribe(resource),
+            stops: server.stops(),
+            cuts: server.faults.watch_cuts(),
+            times: Times {
+                ends_at: query.timeout()?.map(|timeout| now + timeout),
+                bookmark_at: bookmarks.then(|| now + server.bookmark_interval()),
+                chance_at: now + CHANCE_INTERVAL,
+            },
+            server: server.clone(),
         };
-        if streams_list || watch.seen == 0 {
-            let options =
-                ListOptions { selector: watch.selector.clone(), version: asked, ..ListOptions::default() };
-            let listing = server.api.list(resource, namespace, &options)?;
-            watch.seen = listing.version;
-            watch.initial = listing.objects;
-            return Ok(watch);
-        }
-        let store = server.api.store();
-        let (newest, forgotten) = (store.version(), store.forgotten(resource));
-        if watch.seen > newest {
-            return Err(Failure::version_too_large(watch.seen, newest));
-        }
-        if watch.seen < forgotten && server.faults.gone_as_status() {
-            return Err(Failure::expired(watch.seen, forgotten));
-        }
+        watch.check_version()?;
         Ok(watch)
     }
 
-    /// Starts the watch; it ends by itself when nobody reads it any more.
-    pub(super) fn start(self, server: Arc<Server>) -> Answer {
-        let (lines, reader) = mpsc::channel(LINES_IN_FLIGHT);
-        tokio::spawn(async move {
-            if let End::Cut = self.run(&server, &lines).await {
-                let broken = io::Error::new(io::ErrorKind::ConnectionReset, "the watch was cut");
-                // Nobody reads: it is cut all the same.
-                let _ = lines.send(Err(broken)).await;
+    fn check_version(&self) -> Result<(), Failure> {
+        let store = self.server.api.store();
+        let (newest, forgotten) = (store.version(), store.forgotten(self.view.resource));
+        if self.seen > newest {
+            return Err(Failure::version_too_large(self.seen, newest));
+        }
+        if self.seen < forgotten && self.server.faults.gone_as_status() {
+            return Err(Failure::expired(self.seen, forgotten));
+        }
+        Ok(())
+    }
+
+    /// The lines, as they come.
+    pub(super) fn lines(self) -> BoxStream<'static, io::Result<Bytes>> {
+        let lines = stream::unfold(Some(self), |watch| async move {
+            let mut watch = watch?;
+            match watch.next().await {
+                Next::Line(line) => Some((Ok(line), Some(watch))),
+                Next::LastLine(line) => Some((Ok(line), None)),
+                Next::End => None,
+                Next::Cut => {
+                    let broken = io::Error::new(io::ErrorKind::ConnectionReset, "the watch was cut");
+                    Some((Err(broken), None))
+                }
             }
         });
-        Answer::Stream(reader)
+        lines.boxed()
     }
 
-    async fn run(mut self, server: &Server, lines: &mpsc::Sender<io::Result<Bytes>>) -> End {
-        let mut cuts = server.faults.watch_cuts();
-        let mut stops = server.stops();
-        let timeout = self.timeout;
-        let time_is_over = async {
-            match timeout {
-                Some(timeout) => sleep(timeout).await,
-                None => pending().await,
-            }
-        };
-        tokio::select! {
-            () = self.tell(server, lines) => End::Quiet,
-            () = time_is_over => End::Quiet,
-            () = lines.closed() => End::Quiet,
-            _ = stops.changed() => End::Cut,
-            _ = cuts.changed() => End::Cut,
-            () = cut_by_chance(server) => End::Cut,
-        }
-    }
-
-    async fn tell(&mut self, server: &Server, lines: &mpsc::Sender<io::Result<Bytes>>) {
-        let resource = self.view.resource;
-        let mut news = server.api.store().subscribe(resource);
-        for (place, object) in std::mem::take(&mut self.initial).into_iter().enumerate() {
-            let line = self.view.line(ChangeKind::Added, &object, place == 0);
-            if lines.send(Ok(line)).await.is_err() {
-                return;
-            }
-        }
-        if self.tells_end_of_initial
-            && self.bookmarks
-            && lines.send(Ok(self.view.bookmark(self.seen, true))).await.is_err()
-        {
-            return;
-        }
-        let every = server.bookmark_interval.max(Duration::from_millis(1));
-        let mut bookmark = interval_at(Instant::now() + every, every);
+    async fn next(&mut self) -> Next {
         loop {
-            news.mark_unchanged();
-            let found = server.api.store().news(resource, self.seen);
-            let (changes, seen) = match found {
-                News::Changes(changes, seen) => (changes, seen),
+            if let Some(end) = self.ended() {
+                return end;
+            }
+            if let Some(line) = self.initial_line() {
+                return Next::Line(line);
+            }
+            while let Some(change) = self.changes.next() {
+                if let Some(line) = self.line(&change) {
+                    return Next::Line(line);
+                }
+            }
+            self.news.mark_unchanged();
+            let found = self.server.api.store().news(self.view.resource, self.seen);
+            match found {
                 News::TooLate(oldest) => {
-                    // It ends here, whether anybody hears it or not.
-                    let _ = lines.send(Ok(error_line(&Failure::expired(self.seen, oldest)))).await;
-                    return;
+                    return Next::LastLine(error_line(&Failure::expired(self.seen, oldest)));
                 }
-            };
-            self.seen = seen;
-            let nothing_new = changes.is_empty();
-            for line in changes.iter().filter_map(|change| self.line(change)) {
-                if lines.send(Ok(line)).await.is_err() {
-                    return;
-                }
-            }
-            if !nothing_new {
-                continue;
-            }
-            tokio::select! {
-                changed = news.changed() => if changed.is_err() { return },
-                _ = bookmark.tick(), if self.bookmarks => {
-                    if lines.send(Ok(self.view.bookmark(self.seen, false))).await.is_err() {
-                        return;
+                News::Changes(changes, seen) => {
+                    self.seen = seen;
+                    if changes.is_empty() {
+                        if let Some(line) = self.bookmark() {
+                            return Next::Line(line);
+                        }
+                        self.wait().await;
+                    } else {
+                        self.changes = changes.into_iter();
                     }
                 }
             }
+        }
+    }
+
+    /// Whether it ends here, for other reasons than what it tells.
+    fn ended(&mut self) -> Option<Next> {
+        // Who cannot tell any more that something has changed is gone.
+        if self.stops.has_changed().unwrap_or(true) || self.cuts.has_changed().unwrap_or(true) {
+            return Some(Next::Cut);
+        }
+        let now = self.server.api.time.uptime();
+        if self.times.ends_at.is_some_and(|end| now >= end) {
+            return Some(Next::End);
+        }
+        if now >= self.times.chance_at {
+            self.times.chance_at = now + CHANCE_INTERVAL;
+            return self.server.faults.cuts_watch_now().then_some(Next::Cut);
+        }
+        None
+    }
+
+    fn initial_line(&mut self) -> Option<Bytes> {
+        if let Some(object) = self.initial.next() {
+            let first = !std::mem::replace(&mut self.told_first, true);
+            return Some(self.view.line(ChangeKind::Added, &object, first));
+        }
+        std::mem::take(&mut self.tells_end_of_initial).then(|| self.view.bookmark(self.seen, true))
+    }
+
+    fn bookmark(&mut self) -> Option<Bytes> {
+        let now = self.server.api.time.uptime();
+        let at = self.times.bookmark_at.as_mut().filter(|at| now >= **at)?;
+        *at = now + self.server.bookmark_interval();
+        Some(self.view.bookmark(self.seen, false))
+    }
+
+    /// Waits until there may be something to tell, or a reason to end.
+    async fn wait(&mut self) {
+        let Times { ends_at, bookmark_at, chance_at } = self.times;
+        let next = [ends_at, bookmark_at].into_iter().flatten().fold(chance_at, Duration::min);
+        // That somebody has ended them is seen in `ended`: they stay changed.
+        let (mut stops, mut cuts) = (self.stops.clone(), self.cuts.clone());
+        let time = &self.server.api.time;
+        tokio::select! {
+            biased;
+            _ = stops.changed() => {}
+            _ = cuts.changed() => {}
+            _ = self.news.changed() => {}
+            () = time.sleep_until(next) => {}
         }
     }
 
@@ -182,15 +235,6 @@ impl Watch {
             (None, true) if change.kind == ChangeKind::Added => Some(self.view.change_line(change)),
             (None, true) => Some(self.view.line(ChangeKind::Added, &change.object, false)),
             (None, false) => None,
-        }
-    }
-}
-
-async fn cut_by_chance(server: &Server) {
-    loop {
-        sleep(CHANCE_INTERVAL).await;
-        if server.faults.cuts_watch_now() {
-            return;
         }
     }
 }

@@ -116,7 +116,7 @@ async fn volumes_are_made_and_bound() {
 
 #[tokio::test]
 async fn a_deployment_gets_its_pods() {
-    let (cluster, client) = cluster_with(Options { workloads: true, ..with_kubelets() });
+    let (cluster, client) = cluster_with(Options { workloads: true, budgets: true, ..with_kubelets() });
     cluster.create(node("n")).expect("it is created");
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
     let labels = json!({"app": "web"});

@@ -9,6 +9,7 @@ mod faults;
 mod lists;
 mod objects;
 mod patches;
+mod pods;
 mod robustness;
 mod speed;
 mod watches;

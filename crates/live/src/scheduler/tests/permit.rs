@@ -67,3 +67,68 @@ fn without_a_word_the_room_is_given_back_in_time() {
     assert!(scene.told("held", "FailedScheduling") > 0);
     assert_eq!(scene.sent(), ["next to a"]);
 }
+
+#[test]
+fn a_refusal_is_told_as_kube_scheduler_tells_it_and_the_pod_does_not_wake_itself() {
+    let (scene, word) = waiting();
+    word.refuse(Status::unschedulable("not today"));
+    scene.run(200);
+    // Tried once: what it gave back is of no use to itself.
+    assert_eq!(scene.told("held", "FailedScheduling"), 1);
+    assert_eq!(scene.why_not("held"), ["0/1 nodes are available: 1 not today."]);
+}
+
+/// Says no to everybody.
+struct Refuses;
+
+impl Permit for Refuses {
+    fn permit(&self, _: &Pod, _: &str) -> Result<Permission, Status> {
+        Err(Status::unschedulable("never"))
+    }
+}
+
+#[test]
+fn a_refusal_in_the_cycle_itself_wakes_nobody() {
+    let mut registry = supercargo_plugins::registry();
+    registry.add(define("Refuses", |_| Ok(Refuses)).permit());
+    let scene = Scene::of(&registry, "profiles: [{plugins: {permit: {enabled: [{name: Refuses}]}}}]");
+    scene.node("a", "1");
+    scene.pod("p");
+    scene.run(200);
+    assert_eq!(scene.told("p", "FailedScheduling"), 1);
+    assert_eq!(scene.why_not("p"), ["0/1 nodes are available: 1 never."]);
+    assert_eq!(scene.sent(), Vec::<String>::new());
+}
+
+/// Makes all pods wait for hours whose name begins so.
+struct Waits;
+
+impl Permit for Waits {
+    fn permit(&self, pod: &Pod, _: &str) -> Result<Permission, Status> {
+        let timeout = Duration::from_secs(3600);
+        let waits = pod.name.starts_with("waits");
+        Ok(if waits { Permission::Wait { timeout, word: Word::default() } } else { Permission::Granted })
+    }
+}
+
+#[test]
+fn two_thousand_pods_that_wait_stop_nobody_and_are_nominated() {
+    let mut registry = supercargo_plugins::registry();
+    registry.add(define("Waits", |_| Ok(Waits)).permit());
+    let scene = Scene::of(&registry, "profiles: [{plugins: {permit: {enabled: [{name: Waits}]}}}]");
+    scene.node_with("a", "3000", "5000");
+    for i in 0..2000 {
+        scene.pod(&format!("waits-{i}"));
+        scene.run(0);
+    }
+    scene.pod("passes");
+    scene.run(5);
+    assert_eq!(scene.sent(), ["passes to a"]);
+    assert_eq!(scene.patched("waits-1999")["status"]["nominatedNodeName"], "a");
+    // No plugin makes a pod wait for longer than a quarter of an hour.
+    scene.run(14 * 60);
+    assert_eq!(scene.told("waits-0", "FailedScheduling"), 0);
+    scene.run(2 * 60);
+    let why = "0/1 nodes are available: 1 rejected due to timeout after waiting 15m0s at plugin Waits.";
+    assert_eq!(scene.why_not("waits-0")[0], why);
+}

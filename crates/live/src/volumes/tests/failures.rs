@@ -20,20 +20,6 @@ fn others_do_not_do_their_part() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_waited_for() {
-    let server = Server::start();
-    later(&server, 1, |server| {
-        let mut silent = 3;
-        server.fault = Some(Box::new(move |request, _| {
-            silent -= usize::from(silent > 0 && request.path == NODE);
-            (silent > 0).then(|| Answer::json(503, json!({"message": "later"})))
-        }));
-    });
-    later(&server, 2, |server| server.complete(OTHER, "v"));
-    assert_eq!(Binding::start(&server, order(false, true)).end(), (3, Ok(())));
-}
-
-#[test]
 fn what_was_written_comes_to_nothing() {
     type Happens = fn(&mut Server);
     // (name, whether volumes are bound or made, what happens after 2 s, message)
@@ -54,25 +40,25 @@ fn what_was_written_comes_to_nothing() {
             "the claim is deleted",
             false,
             |server| drop(server.objects.remove(OTHER)),
-            "failed to check provisioning pvc: could not find v1.PersistentVolumeClaim \"ns/d\"",
+            "failed to check provisioning pvc: persistentvolumeclaims \"ns/d\" not found",
         ),
         (
             "the claim is made anew",
             false,
             |server| server.change(OTHER, &["metadata", "uid"], "anew".into()),
-            "failed to check provisioning pvc: could not find v1.PersistentVolumeClaim \"ns/d\"",
+            "failed to check provisioning pvc: persistentvolumeclaims \"ns/d\" not found",
         ),
         (
             "the claim that gets a volume is deleted",
             true,
             |server| drop(server.objects.remove(CLAIM)),
-            "failed to check binding: could not find v1.PersistentVolumeClaim \"ns/c\"",
+            "failed to check binding: persistentvolumeclaims \"ns/c\" not found",
         ),
         (
             "the volume is deleted",
             true,
             |server| drop(server.objects.remove(VOLUME)),
-            "failed to check binding: could not find v1.PersistentVolume \"v\"",
+            "failed to check binding: persistentvolumes \"v\" not found",
         ),
         (
             "the controller takes the volume back",
@@ -155,26 +141,6 @@ fn a_claim_that_another_has_sent_elsewhere() {
     server.lock().unwrap().change(OTHER, &["metadata", "annotations", SELECTED_NODE], "m".into());
     let message = "persistentvolumeclaim \"d\" has been given to node \"m\"";
     assert_eq!(ends(&server, order(false, true)), (0, message.to_owned()));
-}
-
-#[test]
-fn the_pod_is_deleted() {
-    let server = Server::start();
-    let binding = Binding::start(&server, order(false, true));
-    binding.world.run_for(Duration::from_secs(5));
-    binding.word.send_modify(|word| word.pod_gone = true);
-    let message = "binding volumes: pod does not exist any more: pod \"p\" not found";
-    assert_eq!(binding.end(), (5, Err(message.to_owned())));
-}
-
-#[test]
-fn the_scheduler_lets_go() {
-    let Binding { world, word, outcome } = Binding::start(&Server::start(), order(false, true));
-    world.run_for(Duration::from_secs(5));
-    drop(word);
-    world.run_for(Duration::ZERO);
-    let outcome = outcome.lock().unwrap().clone();
-    assert!(matches!(outcome, Some((_, Err(VolumeFailure::PodGone(_))))), "{outcome:?}");
 }
 
 #[test]

@@ -1,7 +1,5 @@
-//! Workload controllers, pretended: deployments get replica sets, those get pods, budgets are counted,
-//! and what has lost its owner goes.
+//! Workload controllers, pretended: deployments get replica sets, those get pods, and what has lost its owner goes.
 
-mod budgets;
 mod deployments;
 mod garbage;
 mod replica_sets;
@@ -11,36 +9,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use super::follow::Follower;
 use crate::Failure;
 use crate::api::{Api, Caller, Place};
 use crate::object::{at, items, map_at, name, namespace, text, uid};
-use crate::resource::{DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, Resource};
+use crate::resource::{DEPLOYMENTS, PODS, REPLICA_SETS, Resource};
 use crate::store::Object;
 
 /// Changes that come together are looked at together.
-const PAUSE: Duration = Duration::from_millis(10);
+pub(super) const PAUSE: Duration = Duration::from_millis(10);
 const CONTROLLER: &str = "workload-controller";
 
 pub(super) async fn run(api: Arc<Api>) {
     let mut deployments = Follower::new(&api, &DEPLOYMENTS);
     let mut replica_sets = Follower::new(&api, &REPLICA_SETS);
     let mut pods = Follower::new(&api, &PODS);
-    let mut budgets = Follower::new(&api, &POD_DISRUPTION_BUDGETS);
     loop {
         tokio::select! {
+            biased;
             () = deployments.changed() => {}
             () = replica_sets.changed() => {}
             () = pods.changed() => {}
-            () = budgets.changed() => {}
         }
-        sleep(PAUSE).await;
+        api.time.sleep(PAUSE).await;
         for (what, done) in [
             ("deployments", deployments::reconcile(&api)),
             ("replica sets", replica_sets::reconcile(&api)),
-            ("disruption budgets", budgets::reconcile(&api)),
             ("garbage", garbage::collect(&api)),
         ] {
             if let Err(failure) = done {
@@ -51,7 +46,7 @@ pub(super) async fn run(api: Arc<Api>) {
     }
 }
 
-fn all(api: &Api, resource: &'static Resource) -> Vec<Arc<Object>> {
+pub(super) fn all(api: &Api, resource: &'static Resource) -> Vec<Arc<Object>> {
     api.store().objects(resource, "", None).map(|(_, object)| object.clone()).collect()
 }
 
@@ -87,13 +82,13 @@ fn replicas(object: &Value, half: &str, key: &str) -> u64 {
     at(object, &[half, key]).and_then(Value::as_u64).unwrap_or(0)
 }
 
-fn is_ready(pod: &Value) -> bool {
+pub(super) fn is_ready(pod: &Value) -> bool {
     let conditions = items(pod, &["status", "conditions"]);
     conditions.iter().any(|one| text(one, &["type"]) == "Ready" && text(one, &["status"]) == "True")
 }
 
 /// Writes numbers into an object's status, together with the generation they are about.
-fn write_status(
+pub(super) fn write_status(
     api: &Api,
     resource: &'static Resource,
     object: &Value,

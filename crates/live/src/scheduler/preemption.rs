@@ -1,0 +1,221 @@
+//! Makes room for a pod, as kube-scheduler does asynchronously: evicts the victims that were chosen, and keeps the pod from
+//! being tried until all evictions have been sent. From then on its nomination keeps the room for it.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, StreamExt, stream};
+use supercargo_framework::preemption::Nomination;
+use supercargo_model::{Key, Name, Pod};
+use tokio::sync::{Semaphore, mpsc};
+
+use super::{Report, Scheduler, signal::CalledOff};
+use crate::{
+    events::{Event, Preempted, Recorder},
+    lease::Lease,
+    requests, status,
+    world::{Reply, Request, SharedWorld, Unanswered},
+};
+
+/// The plugin that keeps pods from being tried while their victims are being evicted.
+pub(super) const DEFAULT_PREEMPTION: &str = "DefaultPreemption";
+/// Victims of one pod that are evicted at a time; kube-scheduler's figure.
+const VICTIMS_AT_ONCE: usize = 16;
+/// Evictions under way at a time, for all pods together: bindings and the lease are not to wait behind a thousand of them.
+pub(super) const EVICTIONS_AT_ONCE: usize = 32;
+/// How far the watch may be behind the evictions before a pod is tried without knowing what became of its victims.
+const WATCH_DELAY: Duration = Duration::from_secs(5);
+/// How long a pod is kept from being tried again whose victims could not be evicted.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// How often a request is tried that the server had no time for.
+const TRIES: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// How the evictions for a pod went.
+pub(super) struct Evicted {
+    preemptor: Arc<Pod>,
+    node: Name,
+    failed: Option<String>,
+    took: Duration,
+}
+
+impl Scheduler {
+    /// Starts to make room on a node. Victims that are being deleted already need nothing more; if all are, nothing is done.
+    pub(super) fn preempt(&mut self, pod: &Arc<Pod>, nomination: &Nomination) {
+        let Nomination { node, victims } = nomination;
+        let to_go: Vec<&Arc<Pod>> = victims.iter().filter(|victim| !victim.terminating).collect();
+        if to_go.is_empty() {
+            return;
+        }
+        self.meter.preempts(victims.len());
+        tracing::info!(pod = %pod.key(), %node, victims = victims.len(), "preempting");
+        self.take_nominations_back(pod, node);
+        let mut to_evict = Vec::new();
+        for victim in to_go {
+            let binding = self.assumed.get(&victim.uid).map(|assumed| assumed.signal.clone());
+            if binding.is_some_and(|signal| signal.call_off(CalledOff::Preempted)) {
+                self.teller.preempted(victim, pod, node);
+            } else {
+                to_evict.push(victim.clone());
+            }
+        }
+        if to_evict.is_empty() {
+            return;
+        }
+        self.queue.hold(pod.uid.clone(), DEFAULT_PREEMPTION.into());
+        let eviction = Eviction {
+            world: self.world.clone(),
+            lease: self.lease.clone(),
+            turns: self.evictions.clone(),
+            recorder: self.teller.recorder().clone(),
+            preemptor: pod.clone(),
+            node: node.clone(),
+        };
+        self.world.spawn(Box::pin(eviction.evict_all(to_evict, self.report_to.clone())));
+    }
+
+    /// Less important pods that are nominated to the node may not fit there any more. That their statuses change gives them
+    /// their turn.
+    fn take_nominations_back(&self, pod: &Pod, node: &Name) {
+        for other in self.engine.nominations().less_important(pod, node) {
+            let newest = self.queue.find(&other.uid).map(|pending| pending.pod.clone());
+            if let Some(newest) = newest.filter(|newest| newest.nominated_node.is_some()) {
+                self.teller.nominates(&newest, status::Nomination::Clear);
+            }
+        }
+    }
+
+    /// All victims of a pod but this one have been evicted: the pod waits only for this one's deletion to begin.
+    pub(super) fn last_victim(&mut self, preemptor: Name, victim: &Arc<Pod>) {
+        self.last_victims.insert(victim.key(), (victim.uid.clone(), preemptor));
+        let known = self.engine.cluster().pod(&victim.key());
+        if known.is_none_or(|known| known.uid != victim.uid || known.terminating) {
+            self.victim_goes(&victim.key());
+        }
+    }
+
+    /// A pod is gone, or its deletion has begun: if it is a last victim, whoever waits for it may be tried again.
+    pub(super) fn victim_goes(&mut self, victim: &Key) {
+        if let Some((_, preemptor)) = self.last_victims.remove(victim) {
+            self.queue.release(&preemptor);
+        }
+    }
+
+    pub(super) fn eviction_ended(&mut self, evicted: Evicted) {
+        let Evicted { preemptor, node, failed, took } = evicted;
+        self.meter.evicted(failed.is_none(), took);
+        if let Some(why) = failed {
+            tracing::warn!(pod = %preemptor.key(), %node, why, "not all victims could be evicted");
+            self.preemption_over(&preemptor.uid);
+            self.queue.activate([&*preemptor.uid], self.world.uptime());
+            return;
+        }
+        // Tried before the watch shows that its victims leave, it would look for others. A watch that is too far behind
+        // does not hold it for ever.
+        let (late, report_to) = (self.world.sleep(WATCH_DELAY), self.report_to.clone());
+        self.world.spawn(Box::pin(async move {
+            late.await;
+            let _ = report_to.send(Report::PreemptionOver(preemptor.uid.clone()));
+        }));
+    }
+
+    /// Whatever the watch shows, a pod may be tried again.
+    pub(super) fn preemption_over(&mut self, preemptor: &Name) {
+        self.last_victims.retain(|_, (_, waiting)| waiting != preemptor);
+        self.queue.release(preemptor);
+    }
+}
+
+/// The evictions for one pod.
+struct Eviction {
+    world: SharedWorld,
+    lease: Option<Lease>,
+    turns: Arc<Semaphore>,
+    recorder: Recorder,
+    preemptor: Arc<Pod>,
+    node: Name,
+}
+
+impl Eviction {
+    /// Evicts all but the last victim side by side, until one cannot be; then the last one.
+    async fn evict_all(self, victims: Vec<Arc<Pod>>, report_to: mpsc::UnboundedSender<Report>) {
+        let started = self.world.uptime();
+        // Nobody listens any more when the scheduler has stopped.
+        let report = |report| drop(report_to.send(report));
+        let failed = match victims.split_last() {
+            Some((last, others)) => match self.evict_side_by_side(others).await {
+                Ok(()) => {
+                    report(Report::LastVictim(self.preemptor.uid.clone(), last.clone()));
+                    self.evict(last).await.err()
+                }
+                Err(why) => Some(why),
+            },
+            None => None,
+        };
+        if failed.is_some() {
+            // The pod is tried again at once, and may well choose the same victims.
+            self.world.sleep(AFTER_FAILURE).await;
+        }
+        let took = self.world.uptime() - started;
+        report(Report::Evicted(Evicted { preemptor: self.preemptor, node: self.node, failed, took }));
+    }
+
+    async fn evict_side_by_side(&self, victims: &[Arc<Pod>]) -> Result<(), String> {
+        let evictions: Vec<_> = victims.iter().map(|victim| self.evict(victim).boxed()).collect();
+        let mut evictions = stream::iter(evictions).buffer_unordered(VICTIMS_AT_ONCE);
+        while let Some(evicted) = evictions.next().await {
+            evicted?;
+        }
+        Ok(())
+    }
+
+    /// Tells a pod why it has to go, deletes it, and tells people.
+    async fn evict(&self, victim: &Arc<Pod>) -> Result<(), String> {
+        let Ok(_turn) = self.turns.acquire().await else {
+            return Err("the scheduler stops".to_owned());
+        };
+        let scheduler_name = &self.preemptor.spec.scheduler_name;
+        let mark = || requests::mark_preempted(victim, scheduler_name, self.world.now());
+        let delete = || requests::delete_pod(&victim.key(), &victim.uid);
+        if self.until_done(victim, mark).await? && self.until_done(victim, delete).await? {
+            self.recorder.record(Event::preempted(victim, &self.preemptor, &self.node, Preempted::Evicted));
+        }
+        Ok(())
+    }
+
+    /// Sends a request until it has been done. Sending it twice does no harm. False if the victim is gone.
+    async fn until_done(&self, victim: &Pod, request: impl Fn() -> Request) -> Result<bool, String> {
+        let mut why = String::new();
+        for attempt in 1..=TRIES {
+            if self.lease.as_ref().is_some_and(|lease| !lease.is_held()) {
+                return Err("the lease is not held any more".to_owned());
+            }
+            match self.world.send(request()).await {
+                Ok(reply) if reply.is_success() => return Ok(true),
+                Ok(Reply { status: 404, .. }) => return Ok(false),
+                // Another pod may have the name by now; or the two of us wrote at once.
+                Ok(reply @ Reply { status: 409, .. }) => {
+                    if self.is_gone(victim).await {
+                        return Ok(false);
+                    }
+                    why = reply.message();
+                }
+                Ok(reply) if reply.status == 429 || reply.status >= 500 => why = reply.message(),
+                Ok(reply) => return Err(reply.message()),
+                Err(Unanswered::NotSent(reason) | Unanswered::OutcomeUnknown(reason)) => why = reason,
+            }
+            self.world.sleep(PAUSE * attempt).await;
+        }
+        Err(why)
+    }
+
+    /// Whether the server has no such pod any more, or another one of its name.
+    async fn is_gone(&self, victim: &Pod) -> bool {
+        match self.world.send(requests::get_pod(&victim.key())).await {
+            Ok(Reply { status: 404, .. }) => true,
+            Ok(reply) if reply.is_success() => {
+                serde_json::from_slice::<Pod>(&reply.body).is_ok_and(|pod| pod.uid != victim.uid)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! One thread that runs the tasks of several processes, in an order that follows from what they do, on virtual time.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Wake, Waker},
+    time::Duration,
+};
+
+use futures_util::future::BoxFuture;
+use supercargo_testcluster::Clock;
+
+use crate::clock::VirtualClock;
+
+/// Tasks that are stopped, and end, together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ProcessId(u64);
+
+/// Runs tasks.
+#[derive(Default)]
+pub struct Executor {
+    clock: VirtualClock,
+    ready: Arc<Ready>,
+    tasks: Mutex<Tasks>,
+}
+
+/// The tasks that have something to do, in the order in which they were woken.
+#[derive(Default)]
+struct Ready(Mutex<VecDeque<u64>>);
+
+#[derive(Default)]
+struct Tasks {
+    all: BTreeMap<u64, Task>,
+    made: u64,
+    processes_made: u64,
+    paused: BTreeSet<ProcessId>,
+    /// Tasks of paused processes that have something to do.
+    held: Vec<u64>,
+}
+
+struct Task {
+    process: ProcessId,
+    future: BoxFuture<'static, ()>,
+    flag: Arc<Flag>,
+}
+
+/// Whether a task waits for its turn already.
+struct Flag {
+    id: u64,
+    queued: AtomicBool,
+    ready: Arc<Ready>,
+}
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        if !self.queued.swap(true, Ordering::Relaxed) {
+            self.ready.queue().push_back(self.id);
+        }
+    }
+}
+
+impl Ready {
+    fn queue(&self) -> MutexGuard<'_, VecDeque<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Executor {
+    /// The time that everything here goes by.
+    pub fn clock(&self) -> &VirtualClock {
+        &self.clock
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, Tasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A process without tasks.
+    pub fn process(&self) -> ProcessId {
+        let mut tasks = self.tasks();
+        tasks.processes_made += 1;
+        ProcessId(tasks.processes_made)
+    }
+
+    /// Runs a task as part of a process.
+    pub fn spawn(&self, process: ProcessId, future: BoxFuture<'static, ()>) {
+        let mut tasks = self.tasks();
+        tasks.made += 1;
+        let id = tasks.made;
+        let flag = Arc::new(Flag { id, queued: AtomicBool::new(false), ready: self.ready.clone() });
+        tasks.all.insert(id, Task { process, future, flag: flag.clone() });
+        drop(tasks);
+        flag.wake();
+    }
+
+    /// Its tasks stand still until [`resume`](Self::resume), while time goes on for everybody else.
+    pub fn pause(&self, process: ProcessId) {
+        self.tasks().paused.insert(process);
+    }
+
+    /// Its tasks go on.
+    pub fn resume(&self, process: ProcessId) {
+        let mut tasks = self.tasks();
+        tasks.paused.remove(&process);
+        let held = std::mem::take(&mut tasks.held);
+        drop(tasks);
+        self.ready.queue().extend(held);
+    }
+
+    /// Ends all tasks of a process wherever they are.
+    pub fn kill(&self, process: ProcessId) {
+        let mut tasks = self.tasks();
+        let ended: Vec<Task> =
+            tasks.all.extract_if(.., |_, task| task.process == process).map(|(_, task)| task).collect();
+        tasks.paused.remove(&process);
+        drop(tasks);
+        // What they let go of may wake others.
+        drop(ended);
+    }
+
+    /// Whether a process has tasks that have not ended.
+    pub fn is_alive(&self, process: ProcessId) -> bool {
+        self.tasks().all.values().any(|task| task.process == process)
+    }
+
+    /// Everything that happens in a span of time.
+    pub fn run_for(&self, span: Duration) {
+        let end = self.clock.uptime() + span;
+        loop {
+            self.run_ready();
+            if !self.clock.advance_to_next_timer(end) {
+                break;
+            }
+        }
+        self.clock.advance_to(end);
+    }
+
+    /// Runs until something has happened, or a span has passed; whether it has happened.
+    pub fn run_until(&self, mut happened: impl FnMut() -> bool, limit: Duration) -> bool {
+        let end = self.clock.uptime() + limit;
+        loop {
+            self.run_ready();
+            if happened() {
+                return true;
+            }
+            if !self.clock.advance_to_next_timer(end) {
+                self.clock.advance_to(end);
+                return false;
+            }
+        }
+    }
+
+    /// Runs whatever can be done without time passing.
+    fn run_ready(&self) {
+        while let Some(id) = self.next_ready() {
+            let mut tasks = self.tasks();
+            let Some(mut task) = tasks.all.remove(&id) else { continue };
+            if tasks.paused.contains(&task.process) {
+                tasks.held.push(id);
+                tasks.all.insert(id, task);
+                continue;
+            }
+            drop(tasks);
+            task.flag.queued.store(false, Ordering::Relaxed);
+            let waker = Waker::from(task.flag.clone());
+            if task.future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+                self.tasks().all.insert(id, task);
+            }
+        }
+    }
+
+    fn next_ready(&self) -> Option<u64> {
+        self.ready.queue().pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn counts_seconds(executor: &Executor) -> (ProcessId, Arc<Mutex<Vec<u64>>>) {
+        let (process, seconds) = (executor.process(), Arc::<Mutex<Vec<u64>>>::default());
+        let (clock, written) = (executor.clock().clone(), seconds.clone());
+        let counting = async move {
+            loop {
+                clock.sleep(SECOND).await;
+                written.lock().unwrap().push(clock.uptime().as_secs());
+            }
+        };
+        executor.spawn(process, Box::pin(counting));
+        (process, seconds)
+    }
+
+    #[test]
+    fn a_paused_process_stands_still_while_time_goes_on() {
+        let executor = Executor::default();
+        let (process, seconds) = counts_seconds(&executor);
+        executor.run_for(2 * SECOND);
+        executor.pause(process);
+        executor.run_for(3 * SECOND);
+        assert_eq!(*seconds.lock().unwrap(), [1, 2]);
+        executor.resume(process);
+        executor.run_for(2 * SECOND);
+        assert_eq!(*seconds.lock().unwrap(), [1, 2, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_killed_process_leaves_nothing_behind() {
+        let executor = Executor::default();
+        let (process, seconds) = counts_seconds(&executor);
+        executor.run_for(SECOND);
+        executor.kill(process);
+        assert!(!executor.is_alive(process));
+        assert!(!executor.clock().advance_to_next_timer(Duration::MAX), "no timer is left");
+        executor.run_for(SECOND);
+        assert_eq!(*seconds.lock().unwrap(), [1]);
+    }
+
+    #[test]
+    fn what_is_waited_for_ends_the_run() {
+        let executor = Executor::default();
+        let (_, seconds) = counts_seconds(&executor);
+        assert!(executor.run_until(|| seconds.lock().unwrap().len() == 3, 10 * SECOND));
+        assert_eq!(executor.clock().uptime(), 3 * SECOND);
+        assert!(!executor.run_until(|| false, SECOND));
+    }
+}

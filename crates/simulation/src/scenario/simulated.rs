@@ -1,0 +1,126 @@
+//! The stage in the simulation: a scheduler and the test cluster's API server on virtual time.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use serde_json::Value;
+use supercargo_config::Configuration;
+use supercargo_framework::registry::Registry;
+use supercargo_manifest::{Problems, Source};
+use supercargo_testcluster::{ApiServer, Clock, Options};
+
+use super::{
+    ask::{NO_ANSWER, ask},
+    observe::Metrics,
+    play::{Order, Stage},
+    step::Scenario,
+};
+use crate::{
+    executor::{Executor, ProcessId},
+    scheduler::SchedulerProcess,
+};
+
+/// How long a scheduler has from its start until something is done to the cluster.
+const STARTS_WITHIN: Duration = Duration::from_secs(1);
+/// How long a change takes until its maker hears that it was made.
+const CHANGE_TAKES: Duration = Duration::from_millis(4);
+/// How long an API server may take to answer; without faults it takes no time at all.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+
+/// A stage of its own for one scenario.
+pub struct SimulatedStage<'r> {
+    executor: Arc<Executor>,
+    server: ApiServer,
+    /// Who plays.
+    player: ProcessId,
+    configuration: Configuration,
+    registry: &'r Registry,
+    seed: u64,
+    schedulers_started: u64,
+    scheduler: Option<SchedulerProcess>,
+}
+
+impl<'r> SimulatedStage<'r> {
+    /// An empty cluster, and a scheduler that is not started yet.
+    pub fn new(scenario: &Scenario, registry: &'r Registry, seed: u64) -> Result<Self, Problems> {
+        let source = Source::new(format!("{}.json", scenario.name), scenario.configuration());
+        let configuration = supercargo_config::load(&source, registry)?.configuration;
+        let executor = Arc::new(Executor::default());
+        let (clock, cluster) = (Arc::new(executor.clock().clone()), executor.process());
+        let options = Options { seed, ..Options::default() };
+        let server = ApiServer::new(&options, clock, |task| executor.spawn(cluster, task));
+        let player = executor.process();
+        Ok(Self {
+            executor,
+            server,
+            player,
+            configuration,
+            registry,
+            seed,
+            schedulers_started: 0,
+            scheduler: None,
+        })
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        self.schedulers_started += 1;
+        let seed = self.seed.wrapping_add(self.schedulers_started);
+        let (executor, server) = (&self.executor, &self.server);
+        let started = SchedulerProcess::start(executor, server, &self.configuration, self.registry, seed);
+        self.scheduler = Some(started.map_err(|problems| problems.to_string())?);
+        self.executor.run_for(STARTS_WITHIN);
+        Ok(())
+    }
+}
+
+impl Stage for SimulatedStage<'_> {
+    fn request(&mut self, method: &str, path: &str, content_type: &str, body: Value) -> (u16, Value) {
+        let asking = ask(&self.server, method, path, content_type, body);
+        let answered = Arc::<Mutex<Option<(u16, Value)>>>::default();
+        let slot = answered.clone();
+        let asking = async move {
+            let answer = asking.await;
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        };
+        self.executor.spawn(self.player, Box::pin(asking));
+        let is_answered = || answered.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        self.executor.run_until(is_answered, ANSWERS_WITHIN);
+        if method != "GET" {
+            self.executor.run_for(CHANGE_TAKES);
+        }
+        let answer = answered.lock().unwrap_or_else(PoisonError::into_inner).take();
+        answer.unwrap_or((NO_ANSWER, Value::Null))
+    }
+
+    fn order(&mut self, order: Order) -> Result<(), String> {
+        match (order, self.scheduler.take()) {
+            (Order::Start, _) => return self.start(),
+            (Order::Stop, Some(scheduler)) => scheduler.stop(),
+            (Order::Stop, None) => {}
+            (Order::Pause | Order::Resume, None) => return Err("no scheduler runs".to_owned()),
+            (order, Some(scheduler)) => {
+                if order == Order::Pause {
+                    scheduler.pause();
+                } else {
+                    scheduler.resume();
+                }
+                self.scheduler = Some(scheduler);
+            }
+        }
+        Ok(())
+    }
+
+    fn metrics(&mut self) -> Option<Metrics> {
+        self.scheduler.as_ref().map(SchedulerProcess::metrics)
+    }
+
+    fn wait(&mut self, span: Duration) {
+        self.executor.run_for(span);
+    }
+
+    fn uptime(&mut self) -> Duration {
+        self.executor.clock().uptime()
+    }
+}
