@@ -138,8 +138,8 @@ pub struct Scheduler {
     volumes: AssumedVolumes,
     volume_timeouts: BTreeMap<Name, Duration>,
     volume_waits: VolumeWaits,
-    /// The last of the victims that are being evicted for a pod: its uid, and the pod's.
-    last_victims: HashMap<Key, (Name, Name)>,
+    /// The last of the victims that are being evicted for pods, and those pods.
+    last_victims: HashMap<Key, Vec<Name>>,
     preferences: BTreeMap<Place, Name>,
     extenders: Arc<Extenders>,
     originals: Originals,

@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, StreamExt, stream};
+use supercargo_engine::Pending;
 use supercargo_framework::preemption::Nomination;
 use supercargo_model::{Key, Name, Pod};
 use tokio::sync::{Semaphore, mpsc};
@@ -86,7 +87,7 @@ impl Scheduler {
 
     /// All victims of a pod but this one have been evicted: the pod waits only for this one's deletion to begin.
     pub(super) fn last_victim(&mut self, preemptor: Name, victim: &Arc<Pod>) {
-        self.last_victims.insert(victim.key(), (victim.uid.clone(), preemptor));
+        self.last_victims.entry(victim.key()).or_default().push(preemptor);
         let known = self.engine.cluster().pod(&victim.key());
         if known.is_none_or(|known| known.uid != victim.uid || known.terminating) {
             self.victim_goes(&victim.key());
@@ -95,7 +96,7 @@ impl Scheduler {
 
     /// A pod is gone, or its deletion has begun: if it is a last victim, whoever waits for it may be tried again.
     pub(super) fn victim_goes(&mut self, victim: &Key) {
-        if let Some((_, preemptor)) = self.last_victims.remove(victim) {
+        for preemptor in self.last_victims.remove(victim).into_iter().flatten() {
             self.queue.release(&preemptor);
         }
     }
@@ -118,10 +119,18 @@ impl Scheduler {
         }));
     }
 
-    /// Whatever the watch shows, a pod may be tried again.
+    /// Whatever the watch shows, a pod may be tried again; and is, if something would have given it its turn meanwhile.
     pub(super) fn preemption_over(&mut self, preemptor: &Name) {
-        self.last_victims.retain(|_, (_, waiting)| waiting != preemptor);
+        self.last_victims.retain(|_, waiting| {
+            waiting.retain(|other| other != preemptor);
+            !waiting.is_empty()
+        });
         self.queue.release(preemptor);
+        let was_held_up =
+            |pending: Pending<'_>| pending.held_by.is_some_and(|by| **by == *DEFAULT_PREEMPTION);
+        if self.queue.find(preemptor).is_some_and(was_held_up) {
+            self.queue.activate([&**preemptor], self.world.uptime());
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Preemption, on virtual time: who is evicted, in which order, and what becomes of failures.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::{Answer, Bindings, Kind, Method, Scene, pod_json};
@@ -145,4 +147,28 @@ fn less_important_nominations_are_taken_back_only_if_somebody_is_evicted() {
         });
         assert_eq!(taken_back, somebody);
     }
+}
+
+#[test]
+fn two_pods_that_wait_for_the_same_victim_both_get_their_turn() {
+    let scene = Scene::new(Bindings::Done);
+    scene.node("a", "2");
+    scene.pod_is_on("victim", "a");
+    // The victim's eviction takes its time, so that both choose it: the second needs another one as well.
+    scene.delay(|request| {
+        (request.method == Method::Delete && request.path.ends_with("/victim"))
+            .then_some(Duration::from_secs(2))
+    });
+    scene.pod_is_on("other", "a");
+    scene.put(Kind::Pod, &important("first", "1"));
+    scene.run(1);
+    scene.put(Kind::Pod, &important("second", "1"));
+    scene.run(1);
+    for name in ["victim", "other"] {
+        scene.pod_is_gone(name);
+        scene.run(10);
+    }
+    let mut sent = scene.sent();
+    sent.sort();
+    assert_eq!(sent, ["first to a", "second to a"]);
 }
