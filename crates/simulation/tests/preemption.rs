@@ -1,0 +1,74 @@
+//! Many important pods at once on a full cluster: each gets its room, and nobody is forgotten.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use supercargo_manifest::Source;
+use supercargo_simulation::{executor::Executor, scheduler::SchedulerProcess};
+use supercargo_testcluster::{ApiServer, Fault, FaultRule, Options};
+
+const NODES: usize = 20;
+const PODS_ON_A_NODE: usize = 4;
+const IMPORTANT: usize = 40;
+const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1\n\
+    kind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: false}\n";
+
+fn full_cluster(executor: &Executor) -> ApiServer {
+    let (clock, process) = (Arc::new(executor.clock().clone()), executor.process());
+    let server = ApiServer::new(&Options::default(), clock, |task| executor.spawn(process, task));
+    for (name, value) in [("low", 1), ("high", 1000)] {
+        let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                           "metadata": {"name": name}, "value": value});
+        server.create(class).expect("a class");
+    }
+    for node in 0..NODES {
+        let capacity = json!({"cpu": PODS_ON_A_NODE.to_string(), "memory": "64Gi", "pods": "110"});
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("n{node}")},
+                          "status": {"capacity": capacity}});
+        server.create(node).expect("a node");
+    }
+    server.create_many((0..NODES * PODS_ON_A_NODE).map(|i| pod("low", i))).expect("pods");
+    server
+}
+
+fn pod(class: &str, number: usize) -> Value {
+    let container = json!({"name": "c", "image": "i:1", "resources": {"requests": {"cpu": "1"}}});
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("{class}-{number}")},
+           "spec": {"priorityClassName": class, "terminationGracePeriodSeconds": 0, "containers": [container]}})
+}
+
+/// The names of those of a class that are bound, and of those that are not.
+fn bound(server: &ApiServer, class: &str) -> (usize, Vec<String>) {
+    let pods = server.list("pods", "default").expect("pods");
+    let of_class = pods.iter().filter(|pod| pod["spec"]["priorityClassName"] == class);
+    let (bound, waiting): (Vec<&Value>, Vec<&Value>) =
+        of_class.partition(|pod| !pod["spec"]["nodeName"].is_null());
+    (bound.len(), waiting.iter().map(|pod| pod["metadata"]["name"].to_string()).collect())
+}
+
+#[test]
+fn many_important_pods_at_once_then_each_gets_its_room() {
+    let registry = supercargo_plugins::registry();
+    let configuration = supercargo_config::load(&Source::new("configuration", CONFIGURATION), &registry);
+    let configuration = configuration.expect("a configuration").configuration;
+    for fault in [
+        None,
+        Some(Fault::Answer { code: 500, retry_after_seconds: 0 }),
+        Some(Fault::HangUp),
+        Some(Fault::CommitThenHangUp),
+    ] {
+        let executor = Arc::new(Executor::default());
+        let server = full_cluster(&executor);
+        let _scheduler =
+            SchedulerProcess::start(&executor, &server, &configuration, &registry, 1).expect("it starts");
+        executor.run_for(Duration::from_secs(2));
+        assert_eq!(server.pods_bound(), NODES * PODS_ON_A_NODE);
+        if let Some(fault) = fault.clone() {
+            server.faults().add(FaultRule::new(fault).verb("delete").resource("pods").every(5));
+        }
+        server.create_many((0..IMPORTANT).map(|i| pod("high", i))).expect("pods");
+        executor.run_for(Duration::from_secs(30));
+        assert_eq!(bound(&server, "high"), (IMPORTANT, vec![]), "{fault:?}");
+        assert_eq!(server.violations(), []);
+    }
+}
