@@ -24,11 +24,11 @@ const VICTIMS_AT_ONCE: usize = 16;
 /// Evictions under way at a time, for all pods together: bindings and the lease are not to wait behind a thousand of them.
 pub(super) const EVICTIONS_AT_ONCE: usize = 32;
 /// How far the watch may be behind the evictions before a pod is tried without knowing what became of its victims.
-const WATCH_DELAY: Duration = Duration::from_secs(5);
+const WATCH_DELAY: Duration = Duration::from_secs(30);
 /// How long a pod is kept from being tried again whose victims could not be evicted.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
-/// How often a request is tried that the server had no time for.
-const TRIES: u32 = 4;
+/// How often a request is tried that the server had no time for. To give up means to evict somebody else as well.
+const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// How the evictions for a pod went.
@@ -87,10 +87,11 @@ impl Scheduler {
 
     /// All victims of a pod but this one have been evicted: the pod waits only for this one's deletion to begin.
     pub(super) fn last_victim(&mut self, preemptor: Name, victim: &Arc<Pod>) {
-        self.last_victims.entry(victim.key()).or_default().push(preemptor);
-        let known = self.engine.cluster().pod(&victim.key());
-        if known.is_none_or(|known| known.uid != victim.uid || known.terminating) {
-            self.victim_goes(&victim.key());
+        match self.engine.cluster().pod(&victim.key()).filter(|known| known.uid == victim.uid) {
+            // That it is gone woke nobody who was kept from being tried.
+            None => self.preemption_over(&preemptor),
+            Some(known) if known.terminating => self.queue.release(&preemptor),
+            Some(_) => self.last_victims.entry(victim.key()).or_default().push(preemptor),
         }
     }
 
