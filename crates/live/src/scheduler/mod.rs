@@ -31,7 +31,7 @@ use futures_util::future::FutureExt;
 use supercargo_engine::{Engine, Popped, QueueSettings, SchedulingQueue};
 use supercargo_extender::{Extenders, Originals};
 use supercargo_framework::stopwatch::Stopwatch;
-use supercargo_model::{Key, Name, Pod, object::Kind};
+use supercargo_model::{Name, Pod, object::Kind};
 use supercargo_plugins::{
     dynamic_scoring::Place,
     volume_binding::{AssumedVolumes, Assumption},
@@ -46,7 +46,7 @@ use crate::{
 use binding::{Bound, Turns, VolumesWritten};
 use consult::{Consultations, Consulted};
 use meter::{Meter, Standing, Timed};
-use preemption::{EVICTIONS_AT_ONCE, Evicted};
+use preemption::{EVICTIONS_AT_ONCE, Evicted, ExpectedVictims};
 use signal::BindingSignal;
 use tell::Teller;
 use volume_waits::VolumeWaits;
@@ -96,8 +96,6 @@ enum Report {
     Permitted(Name),
     VolumesWritten(VolumesWritten),
     Bound(Bound),
-    /// All victims of a pod have been evicted but this one, which is next.
-    LastVictim(Name, Arc<Pod>),
     Evicted(Evicted),
     /// A pod need not wait for its victims to be seen leaving any longer.
     PreemptionOver(Name),
@@ -138,8 +136,7 @@ pub struct Scheduler {
     volumes: AssumedVolumes,
     volume_timeouts: BTreeMap<Name, Duration>,
     volume_waits: VolumeWaits,
-    /// The last of the victims that are being evicted for pods, and those pods.
-    last_victims: HashMap<Key, Vec<Name>>,
+    victims: ExpectedVictims,
     preferences: BTreeMap<Place, Name>,
     extenders: Arc<Extenders>,
     originals: Originals,
@@ -182,7 +179,7 @@ impl Scheduler {
             volumes: AssumedVolumes::default(),
             volume_timeouts,
             volume_waits: VolumeWaits::default(),
-            last_victims: HashMap::default(),
+            victims: ExpectedVictims::default(),
             preferences,
             extenders,
             originals: Originals::default(),
@@ -285,7 +282,6 @@ impl Scheduler {
                 self.volumes_written(uid, written, bound);
             }
             Report::Bound(bound) => self.binding_ended(bound),
-            Report::LastVictim(preemptor, victim) => self.last_victim(preemptor, &victim),
             Report::Evicted(evicted) => self.eviction_ended(evicted),
             Report::PreemptionOver(preemptor) => self.preemption_over(&preemptor),
             Report::Consulted(consulted) => self.consultation_ended(consulted),

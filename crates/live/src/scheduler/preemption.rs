@@ -1,7 +1,7 @@
 //! Makes room for a pod, as kube-scheduler does asynchronously: evicts the victims that were chosen, and keeps the pod from
-//! being tried until all evictions have been sent. From then on its nomination keeps the room for it.
+//! being tried until the watch shows that they leave. From then on its nomination keeps the room for it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, StreamExt, stream};
 use supercargo_engine::Pending;
@@ -9,7 +9,7 @@ use supercargo_framework::preemption::Nomination;
 use supercargo_model::{Key, Name, Pod};
 use tokio::sync::{Semaphore, mpsc};
 
-use super::{Report, Scheduler, signal::CalledOff};
+use super::{HashMap, Report, Scheduler, signal::CalledOff};
 use crate::{
     events::{Event, Preempted, Recorder},
     lease::Lease,
@@ -63,6 +63,7 @@ impl Scheduler {
             return;
         }
         self.queue.hold(pod.uid.clone(), DEFAULT_PREEMPTION.into());
+        self.victims.expect(&pod.uid, &to_evict);
         let eviction = Eviction {
             world: self.world.clone(),
             lease: self.lease.clone(),
@@ -85,19 +86,9 @@ impl Scheduler {
         }
     }
 
-    /// All victims of a pod but this one have been evicted: the pod waits only for this one's deletion to begin.
-    pub(super) fn last_victim(&mut self, preemptor: Name, victim: &Arc<Pod>) {
-        match self.engine.cluster().pod(&victim.key()).filter(|known| known.uid == victim.uid) {
-            // That it is gone woke nobody who was kept from being tried.
-            None => self.preemption_over(&preemptor),
-            Some(known) if known.terminating => self.queue.release(&preemptor),
-            Some(_) => self.last_victims.entry(victim.key()).or_default().push(preemptor),
-        }
-    }
-
-    /// A pod is gone, or its deletion has begun: if it is a last victim, whoever waits for it may be tried again.
+    /// A pod is gone, or its deletion has begun: pods all of whose victims leave may be tried again.
     pub(super) fn victim_goes(&mut self, victim: &Key) {
-        for preemptor in self.last_victims.remove(victim).into_iter().flatten() {
+        for preemptor in self.victims.leaves(victim) {
             self.queue.release(&preemptor);
         }
     }
@@ -122,15 +113,56 @@ impl Scheduler {
 
     /// Whatever the watch shows, a pod may be tried again; and is, if something would have given it its turn meanwhile.
     pub(super) fn preemption_over(&mut self, preemptor: &Name) {
-        self.last_victims.retain(|_, waiting| {
-            waiting.retain(|other| other != preemptor);
-            !waiting.is_empty()
-        });
+        self.victims.forget(preemptor);
         self.queue.release(preemptor);
         let was_held_up =
             |pending: Pending<'_>| pending.held_by.is_some_and(|by| **by == *DEFAULT_PREEMPTION);
         if self.queue.find(preemptor).is_some_and(was_held_up) {
             self.queue.activate([&**preemptor], self.world.uptime());
+        }
+    }
+}
+
+/// The victims whose deletion the watch has not shown yet.
+#[derive(Default)]
+pub(super) struct ExpectedVictims {
+    /// By the pod that they have to go for.
+    of: HashMap<Name, BTreeSet<Key>>,
+    /// The pods that each has to go for.
+    preemptors: HashMap<Key, Vec<Name>>,
+}
+
+impl ExpectedVictims {
+    fn expect(&mut self, preemptor: &Name, victims: &[Arc<Pod>]) {
+        self.forget(preemptor);
+        for victim in victims {
+            self.preemptors.entry(victim.key()).or_default().push(preemptor.clone());
+        }
+        self.of.insert(preemptor.clone(), victims.iter().map(|victim| victim.key()).collect());
+    }
+
+    /// A pod leaves. Those that need not wait for any other.
+    fn leaves(&mut self, victim: &Key) -> Vec<Name> {
+        let mut preemptors = self.preemptors.remove(victim).unwrap_or_default();
+        preemptors.retain(|preemptor| {
+            let Some(victims) = self.of.get_mut(preemptor) else { return false };
+            victims.remove(victim);
+            victims.is_empty()
+        });
+        for preemptor in &preemptors {
+            self.of.remove(preemptor);
+        }
+        preemptors
+    }
+
+    fn forget(&mut self, preemptor: &Name) {
+        for victim in self.of.remove(preemptor).into_iter().flatten() {
+            if let Some(others) = self.preemptors.get_mut(&victim) {
+                others.retain(|other| other != preemptor);
+                if others.is_empty() {
+                    self.preemptors.remove(&victim);
+                }
+            }
         }
     }
 }
@@ -153,10 +185,7 @@ impl Eviction {
         let report = |report| drop(report_to.send(report));
         let failed = match victims.split_last() {
             Some((last, others)) => match self.evict_side_by_side(others).await {
-                Ok(()) => {
-                    report(Report::LastVictim(self.preemptor.uid.clone(), last.clone()));
-                    self.evict(last).await.err()
-                }
+                Ok(()) => self.evict(last).await.err(),
                 Err(why) => Some(why),
             },
             None => None,
