@@ -69,6 +69,8 @@ fn many_important_pods_at_once_then_each_gets_its_room() {
         server.create_many((0..IMPORTANT).map(|i| pod("high", i))).expect("pods");
         executor.run_for(Duration::from_secs(30));
         assert_eq!(bound(&server, "high"), (IMPORTANT, vec![]), "{fault:?}");
+        let (low, _) = bound(&server, "low");
+        assert_eq!(low, NODES * PODS_ON_A_NODE - IMPORTANT, "as many have to go as come, with {fault:?}");
         assert_eq!(server.violations(), []);
     }
 }

@@ -1,7 +1,11 @@
 //! Makes room for a pod, as kube-scheduler does asynchronously: evicts the victims that were chosen, and keeps the pod from
 //! being tried until the watch shows that they leave. From then on its nomination keeps the room for it.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::{FutureExt, StreamExt, stream};
 use supercargo_engine::Pending;
@@ -63,7 +67,7 @@ impl Scheduler {
             return;
         }
         self.queue.hold(pod.uid.clone(), DEFAULT_PREEMPTION.into());
-        self.victims.expect(&pod.uid, &to_evict);
+        self.victims.expect(&pod.uid, node, &to_evict);
         let eviction = Eviction {
             world: self.world.clone(),
             lease: self.lease.clone(),
@@ -86,7 +90,8 @@ impl Scheduler {
         }
     }
 
-    /// A pod is gone, or its deletion has begun: pods all of whose victims leave may be tried again.
+    /// A pod is gone, or its deletion has begun: if no other victim is expected to leave its node, those that wait for the
+    /// room may be tried again.
     pub(super) fn victim_goes(&mut self, victim: &Key) {
         for preemptor in self.victims.leaves(victim) {
             self.queue.release(&preemptor);
@@ -113,7 +118,9 @@ impl Scheduler {
 
     /// Whatever the watch shows, a pod may be tried again; and is, if something would have given it its turn meanwhile.
     pub(super) fn preemption_over(&mut self, preemptor: &Name) {
-        self.victims.forget(preemptor);
+        for other in self.victims.forget(preemptor) {
+            self.queue.release(&other);
+        }
         self.queue.release(preemptor);
         let was_held_up =
             |pending: Pending<'_>| pending.held_by.is_some_and(|by| **by == *DEFAULT_PREEMPTION);
@@ -123,46 +130,52 @@ impl Scheduler {
     }
 }
 
-/// The victims whose deletion the watch has not shown yet.
+/// The victims whose deletion the watch has not shown yet: by the node that they are on, and the pod that they go for.
+///
+/// A node's preemptors wait for all of its victims, whomever those go for: pods of the same priority count each other as
+/// there already, so that one that is tried too early finds its room taken and evicts somebody else.
 #[derive(Default)]
 pub(super) struct ExpectedVictims {
-    /// By the pod that they have to go for.
-    of: HashMap<Name, BTreeSet<Key>>,
-    /// The pods that each has to go for.
-    preemptors: HashMap<Key, Vec<Name>>,
+    by_node: HashMap<Name, BTreeMap<Name, BTreeSet<Key>>>,
+    node_of: HashMap<Key, Name>,
 }
 
 impl ExpectedVictims {
-    fn expect(&mut self, preemptor: &Name, victims: &[Arc<Pod>]) {
+    fn expect(&mut self, preemptor: &Name, node: &Name, victims: &[Arc<Pod>]) {
         self.forget(preemptor);
-        for victim in victims {
-            self.preemptors.entry(victim.key()).or_default().push(preemptor.clone());
-        }
-        self.of.insert(preemptor.clone(), victims.iter().map(|victim| victim.key()).collect());
+        let keys: BTreeSet<Key> = victims.iter().map(|victim| victim.key()).collect();
+        self.node_of.extend(keys.iter().map(|victim| (victim.clone(), node.clone())));
+        self.by_node.entry(node.clone()).or_default().insert(preemptor.clone(), keys);
     }
 
-    /// A pod leaves. Those that need not wait for any other.
+    /// A pod leaves. The pods that wait for nobody on its node any more.
     fn leaves(&mut self, victim: &Key) -> Vec<Name> {
-        let mut preemptors = self.preemptors.remove(victim).unwrap_or_default();
-        preemptors.retain(|preemptor| {
-            let Some(victims) = self.of.get_mut(preemptor) else { return false };
+        let Some(node) = self.node_of.remove(victim) else { return Vec::new() };
+        for victims in self.by_node.get_mut(&node).into_iter().flat_map(BTreeMap::values_mut) {
             victims.remove(victim);
-            victims.is_empty()
-        });
-        for preemptor in &preemptors {
-            self.of.remove(preemptor);
         }
-        preemptors
+        self.finished(&node)
     }
 
-    fn forget(&mut self, preemptor: &Name) {
-        for victim in self.of.remove(preemptor).into_iter().flatten() {
-            if let Some(others) = self.preemptors.get_mut(&victim) {
-                others.retain(|other| other != preemptor);
-                if others.is_empty() {
-                    self.preemptors.remove(&victim);
-                }
-            }
+    /// A pod waits no longer. The others that wait for nobody on its node any more.
+    fn forget(&mut self, preemptor: &Name) -> Vec<Name> {
+        let Some(node) = self.by_node.iter().find(|(_, group)| group.contains_key(preemptor)) else {
+            return Vec::new();
+        };
+        let node = node.0.clone();
+        let group = self.by_node.entry(node.clone()).or_default();
+        let victims = group.remove(preemptor).unwrap_or_default();
+        for victim in victims.iter().filter(|victim| !group.values().any(|others| others.contains(victim))) {
+            self.node_of.remove(victim);
+        }
+        self.finished(&node)
+    }
+
+    fn finished(&mut self, node: &Name) -> Vec<Name> {
+        let is_finished = |group: &mut BTreeMap<Name, BTreeSet<Key>>| group.values().all(BTreeSet::is_empty);
+        match self.by_node.get_mut(node).is_some_and(is_finished) {
+            true => self.by_node.remove(node).unwrap_or_default().into_keys().collect(),
+            false => Vec::new(),
         }
     }
 }
