@@ -3,7 +3,7 @@
 //! Objects are kept as they come, with versions and a history. Lists, watches, patches, bindings and
 //! refusals are those of an API server 1.36, as far as schedulers and kubectl use them. A referee
 //! writes down every binding and every rule that one breaks, and faults happen on purpose: see
-//! [`TestCluster::faults`], or `/testcluster/faults` over HTTP.
+//! [`ApiServer::faults`], or `/testcluster/faults` over HTTP.
 //!
 //! ```
 //! use serde_json::json;
