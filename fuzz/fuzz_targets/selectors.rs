@@ -76,10 +76,8 @@ fn check_node_terms(pod: &Pod, node: &Node) {
     for preferred in &affinity.preferred {
         preferred.preference.matches(&node.name, &node.labels);
     }
-    for toleration in &pod.spec.tolerations {
-        node.taints.iter().for_each(|taint| {
-            toleration.tolerates(taint);
-        });
+    for taint in &node.taints {
+        pod.spec.tolerations.tolerate(taint);
     }
 }
 
