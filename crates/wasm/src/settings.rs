@@ -24,7 +24,7 @@ const MAX_INSTANCES: usize = 1024;
 const DEFAULT_MODULE_BYTES: u64 = 4 * 1024 * 1024;
 const MAX_MODULE_BYTES: u64 = 64 * 1024 * 1024;
 const DEFAULT_FUNCTION_BYTES: u64 = 128 * 1024;
-/// Of blocks × (locals + operands), for each byte that a function may have.
+/// Of the cost of compiling, mostly blocks × (locals + operands), for each byte that a function may have.
 const FUNCTION_COST_PER_BYTE: u64 = 64;
 /// The same, for each byte that a module may have.
 const MODULE_COST_PER_BYTE: u64 = 16;

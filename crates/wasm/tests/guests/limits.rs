@@ -91,6 +91,24 @@ fn there_is_a_bound_to_functions_and_to_what_they_move() {
 }
 
 #[test]
+fn what_looks_small_and_is_not_is_refused() {
+    // Operands that all want a register, calls through a table, loops in loops, elements, and a long constant.
+    let operands = format!("{} {}", "(i32.load (local.get 0))".repeat(10_000), "i32.add ".repeat(9_999));
+    check(scores(&operands), "", &["its function 7 is too much work to compile", "10000 operands"]);
+    let calls = "(call_indirect (param i32) (result i32) (i32.const 0))".repeat(20_000);
+    let own = format!(
+        r#"(table 1 funcref) (func (export "supercargo_score") (param i32) (result i32) (local.get 0) {calls})"#
+    );
+    check(guest(&own), "", &["its function 7 is too much work to compile"]);
+    let loops = format!("{}{} (i32.const 0)", "(loop ".repeat(65), ")".repeat(65));
+    check(scores(&loops), "", &["its function 7 has more than 64 loops in each other"]);
+    let elements = format!("(func $f) (table 1 funcref) (elem (i32.const 0) {})", "$f ".repeat(30_000));
+    check(guest(&elements), "", &["it has 30001 elements of tables, and may have 20000"]);
+    let sum = format!("(global i32 (i32.const 0) {})", "(i32.const 1) i32.add ".repeat(100));
+    check(guest(&sum), "", &["a constant of it takes", "at most 64 are compiled"]);
+}
+
+#[test]
 fn all_functions_together_have_a_bound() {
     // 96 functions of 900 × 900, some 0.8 million each, are more than 64 million.
     let declared = format!("(local {})", "i32 ".repeat(900));
