@@ -155,7 +155,8 @@ impl PodGroups {
     pub fn selection(&self) -> GroupSelection<'_> {
         let is_used = |place: &usize| self.slots[*place].is_some();
         let everyone = (0..self.slots.len()).filter(is_used).collect();
-        GroupSelection { groups: self, labels: Selection::new(&self.by_label, everyone) }
+        let labels = Selection::new(&self.by_label, everyone);
+        GroupSelection { groups: self, labels, large_namespaces: HashMap::default() }
     }
 
     /// The terms of bound pods that may select a pod with these labels. Whether they do must still be asked. Those of one
@@ -306,6 +307,8 @@ impl PodGroups {
 pub struct GroupSelection<'a> {
     groups: &'a PodGroups,
     labels: Selection<'a, ByLabel>,
+    /// The groups of namespaces that have many.
+    large_namespaces: HashMap<&'a Name, Bits>,
 }
 
 impl<'a> GroupSelection<'a> {
@@ -315,9 +318,21 @@ impl<'a> GroupSelection<'a> {
     }
 
     /// The places of the groups in some namespaces.
-    pub fn in_namespaces<'n>(&self, names: impl IntoIterator<Item = &'n Name>) -> Bits {
-        let found = names.into_iter().filter_map(|name| self.groups.by_namespace.get(name));
-        found.flatten().map(|id| *id as usize).collect()
+    pub fn in_namespaces<'n>(&mut self, names: impl IntoIterator<Item = &'n Name>) -> Bits {
+        let mut found = Bits::default();
+        for name in names {
+            let Some((name, ids)) = self.groups.by_namespace.get_key_value(name) else {
+                continue;
+            };
+            if ids.len() <= self.labels.words() {
+                work::done(ids.len());
+                ids.iter().for_each(|id| found.insert(*id as usize));
+            } else {
+                let bits = || ids.iter().map(|id| *id as usize).collect();
+                found.add_all(self.large_namespaces.entry(name).or_insert_with(bits));
+            }
+        }
+        found
     }
 
     /// The group at a place.

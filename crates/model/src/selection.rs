@@ -96,6 +96,11 @@ impl<'a, I: LabelIndex> Selection<'a, I> {
         Self { index, everyone, common, labelled, found: Bits::default() }
     }
 
+    /// How many words it takes to look at everything.
+    pub(crate) fn words(&self) -> usize {
+        self.everyone.words()
+    }
+
     /// What a selector selects.
     pub(crate) fn select(&mut self, selector: &Selector, selected: &mut Bits) {
         match selector {

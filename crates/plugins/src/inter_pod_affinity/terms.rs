@@ -205,10 +205,14 @@ fn merged(list: Vec<(Term, i64)>) -> Vec<(Term, i64)> {
     worths.into_iter().filter(|(_, worth)| *worth != 0).collect()
 }
 
+/// For so many lists of namespaces it is remembered which classes are there.
+const KEPT_NAMESPACES: usize = 64;
+
 /// The classes of bound pods that terms select, found by label and namespace.
 pub(super) struct Classes<'a> {
     selection: GroupSelection<'a>,
-    in_namespaces: HashMap<Namespaces, Bits>,
+    /// By the address of the names, which are kept so that it stays theirs.
+    in_namespaces: HashMap<usize, (Arc<[Name]>, Bits)>,
     selected: Bits,
 }
 
@@ -222,10 +226,13 @@ impl<'a> Classes<'a> {
     pub(super) fn select(&mut self, term: &Term) -> &Bits {
         self.selection.select(&term.selector, &mut self.selected);
         if let Namespaces::These(names) = &term.namespaces {
-            let selection = &self.selection;
-            let inside = (self.in_namespaces.entry(term.namespaces.clone()))
-                .or_insert_with(|| selection.in_namespaces(names.iter()));
-            self.selected.keep_only(inside);
+            if self.in_namespaces.len() > KEPT_NAMESPACES {
+                self.in_namespaces.clear();
+            }
+            let selection = &mut self.selection;
+            let inside = (self.in_namespaces.entry(names.as_ptr() as usize))
+                .or_insert_with(|| (names.clone(), selection.in_namespaces(names.iter())));
+            self.selected.keep_only(&inside.1);
         }
         &self.selected
     }
