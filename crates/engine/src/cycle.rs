@@ -14,6 +14,7 @@ use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
 use crate::{
     consult::{Advice, Answer, Begun, Consulted, ExtenderRole, Halt, Preempting, Question, Step},
     decision::{BriefRefusal, Decision, Outcome},
+    laps::{Lap, Laps},
     pick::{TieBreak, best, reservoir},
     random::cycle_seed,
     refusals::Refusals,
@@ -315,16 +316,20 @@ impl Engine {
             return None;
         }
         let profile = &self.profiles[index].profile;
-        let shape = self.shapes.of(profile, index, &self.cluster, pod, Scope::Whole)?;
+        let shape = self.shapes.of(profile, index, &self.cluster, pod, Scope::Whole, &mut Laps::none())?;
         shape.refusals(&self.cluster).map(Refusals::verdicts)
     }
 
     /// Where all nodes are looked at.
     fn place_on_best(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
-        let profile = &self.profiles[index].profile;
-        let shape = self.shapes.of(profile, index, &self.cluster, pod, Scope::Whole)?;
+        let engine_profile = self.profiles[index].clone();
+        let profile = &engine_profile.profile;
+        let mut laps = Laps::begin(profile);
+        let shape = self.shapes.of(profile, index, &self.cluster, pod, Scope::Whole, &mut laps)?;
         let Some((total, ties)) = shape.best() else {
-            return self.refuse(index, pod);
+            let refused = self.refuse(index, pod)?;
+            laps.end_in_vain(profile);
+            return Some(refused);
         };
         let chosen = match self.settings.tie_break {
             TieBreak::Random => {
@@ -336,6 +341,7 @@ impl Engine {
                 self.cluster.order().iter().find(best)?.index()
             }
         };
+        laps.end(profile);
         let feasible = shape.open_count();
         self.ways.count(if shape.has_kinds() { Way::Kinds } else { Way::Columns });
         let node = self.cluster.node_at(NodeId::from_index(chosen)).name().clone();
@@ -351,9 +357,12 @@ impl Engine {
         all_free: bool,
     ) -> Option<Placement> {
         let profile = self.profiles[index].clone();
-        let shape = self.shapes.of(&profile.profile, index, &self.cluster, pod, Scope::Some)?;
+        let mut laps = Laps::begin(&profile.profile);
+        let shape = self.shapes.of(&profile.profile, index, &self.cluster, pod, Scope::Some, &mut laps)?;
         if all_free && shape.open_count() == 0 {
-            return self.refuse(index, pod);
+            let refused = self.refuse(index, pod)?;
+            laps.end_in_vain(&profile.profile);
+            return Some(refused);
         }
         let kept_free = self.kept_free(&profile.profile, pod)?;
         let shape = self.shapes.last()?;
@@ -374,6 +383,7 @@ impl Engine {
         if found.is_empty() {
             return None;
         }
+        laps.lap(Lap::Filter);
         // By place, so that the choice does not depend on where the search started.
         found.sort_unstable();
         shape.weigh_among(&self.cluster, found, &mut self.totals);
@@ -382,7 +392,9 @@ impl Engine {
         }
         self.next_start = (self.next_start + looked_at) % nodes.len();
         self.ways.count(Way::Some);
-        self.pick_among_found()
+        let placement = self.pick_among_found();
+        laps.end(&profile.profile);
+        placement
     }
 
     fn pick_among_found(&self) -> Option<Placement> {
@@ -432,7 +444,7 @@ impl Engine {
     pub fn survey(&mut self, pod: &Arc<Pod>) -> Option<Survey> {
         let index = self.index_of(&pod.spec.scheduler_name)?;
         let profile = &self.profiles[index].profile;
-        let shape = self.shapes.of(profile, index, &self.cluster, pod, Scope::Whole)?;
+        let shape = self.shapes.of(profile, index, &self.cluster, pod, Scope::Whole, &mut Laps::none())?;
         let (best, ties) = shape.best()?;
         let total = |id: &&NodeId| shape.total(id.index());
         let open = self.cluster.order().iter().filter(|id| total(id).is_finite());
@@ -452,7 +464,8 @@ impl Engine {
     pub fn recall(&mut self, pod: &Arc<Pod>) -> Option<Decision> {
         let index = self.index_of(&pod.spec.scheduler_name)?;
         let profile = self.profiles[index].clone();
-        let shape = self.shapes.of(&profile.profile, index, &self.cluster, pod, Scope::Whole)?;
+        let shape =
+            self.shapes.of(&profile.profile, index, &self.cluster, pod, Scope::Whole, &mut Laps::none())?;
         let name = profile.profile.scheduler_name().clone();
         let mut decision = Decision::new(pod, name, 0, self.cluster.node_count());
         (decision.feasible, decision.scores) = shape.record(&self.cluster);

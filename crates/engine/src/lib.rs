@@ -7,6 +7,7 @@ mod alike;
 pub mod consult;
 mod cycle;
 pub mod decision;
+mod laps;
 mod pick;
 mod queue;
 mod random;

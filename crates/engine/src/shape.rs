@@ -12,6 +12,7 @@ use supercargo_model::{Cluster, Name, NodeId, Pod, changes::Moment};
 
 use crate::{
     alike::{Alike, ByCell, MAX_COLUMNS},
+    laps::{Lap, Laps},
     refusals::Refusals,
 };
 
@@ -219,7 +220,13 @@ impl Shape {
 
     /// Brings everything up to date with the cluster, for this pod of the shape. `None` if the shape must be compiled anew,
     /// because something other than pods has changed.
-    pub(crate) fn catch_up(&mut self, cluster: &Cluster, scope: Scope, pod: &Arc<Pod>) -> Option<()> {
+    pub(crate) fn catch_up(
+        &mut self,
+        cluster: &Cluster,
+        scope: Scope,
+        pod: &Arc<Pod>,
+        laps: &mut Laps<'_>,
+    ) -> Option<()> {
         if self.scope != scope {
             self.scope = scope;
             if let Some(moment) = self.known_at.take() {
@@ -233,13 +240,13 @@ impl Shape {
         match self.known_at {
             None => {
                 self.meet(pod);
-                self.start(cluster);
+                self.start(cluster, laps);
             }
             Some(_) if self.asks_anew() => {
                 self.meet(pod);
-                self.ask_anew(cluster)?;
+                self.ask_anew(cluster, laps)?;
             }
-            Some(moment) => self.follow(cluster, moment)?,
+            Some(moment) => self.follow(cluster, moment, laps)?,
         }
         self.best = match &mut self.alike {
             Some(alike) => alike.best(),
@@ -311,12 +318,17 @@ impl Shape {
     }
 
     /// Some plugin must be asked about all nodes again, whatever has changed. The others are only mended.
-    fn ask_anew(&mut self, cluster: &Cluster) -> Option<()> {
+    fn ask_anew(&mut self, cluster: &Cluster, laps: &mut Laps<'_>) -> Option<()> {
         let moment = self.known_at?;
-        for change in cluster.changes().since(moment)? {
+        let changes = cluster.changes().since(moment)?;
+        for change in changes.clone() {
             for (_, filter) in &mut self.filters {
                 filter.note(cluster, change);
             }
+        }
+        self.refilter(cluster);
+        laps.lap(Lap::Filter);
+        for change in changes {
             for column in columns_to_mend(&mut self.columns, self.scope) {
                 if column.part.note(cluster, change, &mut column.raw) != Redo::Nothing {
                     column.stale = true;
@@ -330,7 +342,6 @@ impl Shape {
             column.part.settle(cluster, &mut column.raw);
         }
         self.known_at = Some(cluster.changes().now());
-        self.refilter(cluster);
         if self.scope == Scope::Whole {
             for column in self.columns.iter_mut().filter(|column| column.reads_open) {
                 column.part.fill(cluster, &self.open, &mut column.raw);
@@ -340,22 +351,26 @@ impl Shape {
         Some(())
     }
 
-    fn follow(&mut self, cluster: &Cluster, known_at: Moment) -> Option<()> {
+    fn follow(&mut self, cluster: &Cluster, known_at: Moment, laps: &mut Laps<'_>) -> Option<()> {
         let changes = cluster.changes().since(known_at)?;
         if changes.len() * MEND_AT_MOST > cluster.node_count() {
-            self.start(cluster);
+            self.start(cluster, laps);
             return Some(());
         }
         self.touched.clear();
         let mut refilter = false;
         let mut restless = false;
-        for change in changes {
+        for change in changes.clone() {
             if !self.touched.contains(&change.node) {
                 self.touched.push(change.node);
             }
             for (_, filter) in &mut self.filters {
                 refilter |= filter.note(cluster, change) == Redo::All;
             }
+        }
+        let moved = self.mend_open(cluster, refilter);
+        laps.lap(Lap::Filter);
+        for change in changes {
             for column in columns_to_mend(&mut self.columns, self.scope) {
                 if column.part.note(cluster, change, &mut column.raw) != Redo::Nothing {
                     column.stale = true;
@@ -367,15 +382,15 @@ impl Shape {
             column.part.settle(cluster, &mut column.raw);
         }
         self.known_at = Some(cluster.changes().now());
-        self.mend(cluster, refilter, restless);
+        self.mend(cluster, moved, restless);
         if self.alike.is_none() && self.scope == Scope::Whole {
-            self.look_for_kinds(cluster);
+            self.look_for_kinds(cluster, laps);
         }
         Some(())
     }
 
     /// Puts the nodes into kinds, once the same nodes have been open for a while.
-    fn look_for_kinds(&mut self, cluster: &Cluster) {
+    fn look_for_kinds(&mut self, cluster: &Cluster, laps: &mut Laps<'_>) {
         let Some(calm) = &mut self.calm else {
             return;
         };
@@ -395,7 +410,7 @@ impl Shape {
             Some(_) => self.sum_kinds(),
             None => {
                 self.calm = None;
-                self.start(cluster);
+                self.start(cluster, laps);
             }
         }
     }
@@ -439,7 +454,7 @@ impl Shape {
     }
 
     /// Works everything out from nothing.
-    fn start(&mut self, cluster: &Cluster) {
+    fn start(&mut self, cluster: &Cluster, laps: &mut Laps<'_>) {
         self.known_at = Some(cluster.changes().now());
         self.alike = None;
         let columns = cluster.columns();
@@ -450,6 +465,7 @@ impl Shape {
             filter.close(cluster, &mut self.fixed);
         }
         self.refilter(cluster);
+        laps.lap(Lap::Filter);
         for column in self.columns.iter_mut().filter(|column| column.constant.is_none()) {
             column.raw.resize(places, 0.0);
             if self.scope == Scope::Whole || !column.reads_open {
@@ -474,29 +490,33 @@ impl Shape {
         );
     }
 
-    /// Mends what the touched nodes changed.
-    fn mend(&mut self, cluster: &Cluster, refilter: bool, restless: bool) {
-        let mut moved = false;
+    /// Finds out which of the touched nodes are open. Whether that has changed for any.
+    fn mend_open(&mut self, cluster: &Cluster, refilter: bool) -> bool {
         if refilter {
             self.spare.clone_from(&self.open);
             self.refilter(cluster);
-            moved = self.spare != self.open;
-        } else {
-            if self.refusals.is_some() {
-                self.unsure.extend_from_slice(&self.touched);
-            }
-            for node in &self.touched {
-                let i = node.index();
-                let passes = self.fixed[i] == OPEN
-                    && (self.filters.iter()).all(|(_, f)| !f.reads_load() || f.passes(cluster, *node));
-                let open = if passes { OPEN } else { CLOSED };
-                if open != self.open[i] {
-                    moved = true;
-                    self.open[i] = open;
-                    self.open_count = if passes { self.open_count + 1 } else { self.open_count - 1 };
-                }
+            return self.spare != self.open;
+        }
+        if self.refusals.is_some() {
+            self.unsure.extend_from_slice(&self.touched);
+        }
+        let mut moved = false;
+        for node in &self.touched {
+            let i = node.index();
+            let passes = self.fixed[i] == OPEN
+                && (self.filters.iter()).all(|(_, f)| !f.reads_load() || f.passes(cluster, *node));
+            let open = if passes { OPEN } else { CLOSED };
+            if open != self.open[i] {
+                moved = true;
+                self.open[i] = open;
+                self.open_count = if passes { self.open_count + 1 } else { self.open_count - 1 };
             }
         }
+        moved
+    }
+
+    /// Mends the scores that the touched nodes changed.
+    fn mend(&mut self, cluster: &Cluster, moved: bool, restless: bool) {
         for column in self.columns.iter_mut().filter(|column| column.reads_load) {
             for node in &self.touched {
                 column.raw[node.index()] = column.part.score(cluster, *node);

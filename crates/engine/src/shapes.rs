@@ -5,7 +5,10 @@ use std::sync::Arc;
 use supercargo_framework::profile::Profile;
 use supercargo_model::{Cluster, Pod};
 
-use crate::shape::{Scope, Shape};
+use crate::{
+    laps::{Lap, Laps},
+    shape::{Scope, Shape},
+};
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -63,15 +66,21 @@ impl Shapes {
         cluster: &Cluster,
         pod: &Arc<Pod>,
         scope: Scope,
+        laps: &mut Laps<'_>,
     ) -> Option<&mut Shape> {
         self.clock += 1;
         self.last = match self.find(index, pod) {
             Some(place) => Last::Kept(place),
-            None if self.is_new(pod) => {
-                self.use_scratch(profile, index, cluster, pod)?;
-                Last::Scratch
+            None => {
+                let last = if self.is_new(pod) {
+                    self.use_scratch(profile, index, cluster, pod)?;
+                    Last::Scratch
+                } else {
+                    Last::Kept(self.keep(profile, index, cluster, pod)?)
+                };
+                laps.lap(Lap::Prepare);
+                last
             }
-            None => Last::Kept(self.keep(profile, index, cluster, pod)?),
         };
         let shape = match self.last {
             Last::Kept(place) => {
@@ -81,9 +90,10 @@ impl Shapes {
             }
             Last::Scratch => self.scratch.as_mut()?,
         };
-        if shape.catch_up(cluster, scope, pod).is_none() {
+        if shape.catch_up(cluster, scope, pod, laps).is_none() {
             shape.reuse(profile, index, cluster, pod)?;
-            shape.catch_up(cluster, scope, pod);
+            laps.lap(Lap::Prepare);
+            shape.catch_up(cluster, scope, pod, laps);
         }
         (!shape.has_failed()).then_some(shape)
     }

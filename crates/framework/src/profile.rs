@@ -275,6 +275,11 @@ impl Profile {
         let _ = self.stopwatch.set(stopwatch);
     }
 
+    /// What takes the times of plugins, if anything does.
+    pub fn stopwatch(&self) -> Option<&dyn Stopwatch> {
+        self.stopwatch.get().map(|stopwatch| &**stopwatch)
+    }
+
     /// Takes the time of a plugin.
     fn timed<T>(
         &self,

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{Code, registry::Point};
+use crate::{Code, event::Event, registry::Point};
 
 /// Takes times. A code of `None` is success.
 pub trait Stopwatch: Send + Sync {
@@ -14,6 +14,9 @@ pub trait Stopwatch: Send + Sync {
 
     /// All plugins of a point have had theirs.
     fn point(&self, profile: &str, point: Point, code: Option<Code>, took: Duration);
+
+    /// A plugin has said whether an event helps a pod that it refused.
+    fn hint(&self, plugin: &str, event: Event, helps: bool, took: Duration);
 }
 
 /// A stopwatch that may be missing.

@@ -82,7 +82,7 @@ impl Changes {
     }
 
     /// The pods that came or left since a moment; `None` if more than that has changed, or too long ago.
-    pub fn since(&self, moment: Moment) -> Option<impl ExactSizeIterator<Item = &PodChange>> {
+    pub fn since(&self, moment: Moment) -> Option<impl ExactSizeIterator<Item = &PodChange> + Clone> {
         let missed = usize::try_from(self.pods.checked_sub(moment.pods)?).ok()?;
         let known = moment.facts == self.facts && missed <= self.latest.len();
         known.then(|| self.latest.range(self.latest.len() - missed..))

@@ -9,21 +9,24 @@ use std::{
 use jiff::Timestamp;
 use supercargo_config::Configuration;
 use supercargo_extender::{Anomaly, How, Verb, Watcher};
-use supercargo_framework::{Code, registry::Point};
+use supercargo_framework::{Code, event::Event, registry::Point};
 use supercargo_live::{
     real::RealWorld,
-    scheduler::meter::{Attempted, DecidedBy, Meter, Standing},
+    scheduler::meter::{self, Attempted, DecidedBy, Meter, Standing},
     world::{self, Lines, Refused, Reply, Request, Unanswered, World},
 };
 use supercargo_server::{
     BoxFuture, Clock,
     metrics::{
-        ApiClient, Attempt, BuildInfo, Cached, ExtenderResult, ExtenderVerb, ExtensionPoint, Method, Metrics,
-        Operation, Path, ProfileMetrics, Queue, ScoreAnomaly, Status, Success,
+        ApiClient, Attempt, BuildInfo, Cached, ExtenderResult, ExtenderVerb, ExtensionPoint, Hint, Method,
+        Metrics, Operation, Path, ProfileMetrics, Queue, ScoreAnomaly, Status, Success, Task, VolumeStage,
     },
 };
 
 use super::feature_gates::FeatureGates;
+
+/// What kube-scheduler counts a pod in flight as, among the events that are kept for such pods.
+const POD_POPPED: &str = "PodPopped";
 
 /// Measures.
 pub(crate) struct Measured {
@@ -112,12 +115,32 @@ impl Meter for Measured {
         self.metrics.scheduling.pod_scheduled(attempts, since_first_seen);
     }
 
-    fn bound(&self, profile: &str, success: bool, took: Duration) {
-        let status = if success { Status::Success } else { Status::Error };
-        if let Some(profile) = self.profiles.get(profile) {
-            profile.ran(ExtensionPoint::Bind, status, took);
-        }
-        self.metrics.scheduling.step(Operation::Binding, took);
+    fn waited_on_permit(&self, code: Option<Code>, took: Duration) {
+        self.metrics.scheduling.waited_on_permit(status(code), took);
+    }
+
+    fn volumes_failed(&self, stage: meter::VolumeStage) {
+        self.metrics.scheduling.volume_error(match stage {
+            meter::VolumeStage::Assume => VolumeStage::Assume,
+            meter::VolumeStage::Bind => VolumeStage::Bind,
+        });
+    }
+
+    fn handled(&self, event: Event, took: Duration) {
+        self.metrics.queues.handled(&event.label(), took);
+    }
+
+    fn hinted(&self, plugin: &str, event: Event, helps: bool, took: Duration) {
+        let hint = if helps { Hint::Queue } else { Hint::QueueSkip };
+        self.metrics.queues.hinted(plugin, &event.label(), hint, took);
+    }
+
+    fn task(&self, task: meter::Task) -> meter::Counted {
+        let task = match task {
+            meter::Task::Binding => Task::Binding,
+            meter::Task::Preemption => Task::Preemption,
+        };
+        Some(Box::new(self.metrics.scheduling.task(task)))
     }
 
     fn preemption_attempted(&self) {
@@ -151,6 +174,7 @@ impl Meter for Measured {
             Point::Filter => Operation::PredicateEvaluation,
             Point::Score => Operation::PriorityEvaluation,
             Point::PostFilter => Operation::PreemptionEvaluation,
+            Point::Bind => Operation::Binding,
             _ => return,
         };
         self.metrics.scheduling.step(operation, took);
@@ -171,6 +195,13 @@ impl Meter for Measured {
             let before = last.standing.incoming.get(&(*queue, *cause)).copied().unwrap_or(0);
             queues.incoming(queue.name(), &cause.label(), count - before);
         }
+        for cause in last.standing.in_flight.keys().filter(|cause| !standing.in_flight.contains_key(cause)) {
+            queues.in_flight(&cause.label(), 0);
+        }
+        for (cause, count) in &standing.in_flight {
+            queues.in_flight(&cause.label(), *count);
+        }
+        queues.in_flight(POD_POPPED, standing.waiting.in_flight);
         for _ in last.standing.after_flush..standing.after_flush {
             self.metrics.scheduling.scheduled_after_flush();
         }

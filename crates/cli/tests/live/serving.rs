@@ -152,6 +152,60 @@ fn gates_and_flags_take_pages_away() {
     );
 }
 
+#[test]
+fn what_really_ran_is_measured() {
+    let stage = Stage::in_memory();
+    stage.make(node("a").cpu("2"));
+    let scheduler = stage.scheduler();
+    for i in 0..3 {
+        let name = format!("p-{i}");
+        stage.make(pod(&name).cpu("500m"));
+        stage.wait_until_bound(&name);
+    }
+    stage.make(pod("large").cpu("1500m"));
+    stage.wait_until_rejected("large");
+    stage.client.delete(&stage.pod_path("p-0"));
+    stage.client.delete(&stage.pod_path("p-1"));
+    stage.wait_until_bound("large");
+
+    let point = |point: &str| {
+        let labels = format!("extension_point=\"{point}\"");
+        scheduler.metric("scheduler_framework_extension_point_duration_seconds_count", &labels)
+    };
+    wait_until("all bindings are counted", || point("PostBind") == 4.0);
+    // Four pods were bound; one of them was refused before, and may have been tried once in between.
+    for name in ["Score", "Reserve", "Permit", "PreBind", "Bind"] {
+        assert_eq!(point(name), 4.0, "{name}");
+    }
+    assert!(point("Filter") >= 5.0, "{}", point("Filter"));
+    assert!(point("PreFilter") >= 1.0);
+    let binds =
+        scheduler.metric("scheduler_plugin_execution_duration_seconds_count", "plugin=\"DefaultBinder\"");
+    assert_eq!(binds, 4.0);
+    let bound = |what: &str| {
+        let labels = "extension_point=\"Bind\"";
+        scheduler.metric(&format!("scheduler_framework_extension_point_duration_seconds_{what}"), labels)
+    };
+    assert!(bound("sum") > 0.0);
+    let handled = |event: &str| {
+        let labels = format!("event=\"{event}\"");
+        scheduler.metric("scheduler_event_handling_duration_seconds_count", &labels)
+    };
+    for (event, at_least) in
+        [("NodeAdd", 1.0), ("UnscheduledPodAdd", 4.0), ("AssignedPodAdd", 3.0), ("AssignedPodDelete", 2.0)]
+    {
+        assert!(handled(event) >= at_least, "{event}: {}", handled(event));
+    }
+    let hints = "scheduler_queueing_hint_execution_duration_seconds_count";
+    assert!(scheduler.metric(hints, "plugin=\"NodeResourcesFit\"") >= 1.0);
+    assert!(scheduler.metric("scheduler_preemption_attempts_total", "") >= 1.0);
+    assert_eq!(scheduler.metric("scheduler_preemption_victims_count", ""), 0.0);
+    wait_until("nothing is in flight", || {
+        scheduler.metric("scheduler_inflight_events", "event=\"PodPopped\"") == 0.0
+    });
+    assert_eq!(scheduler.metric("scheduler_goroutines", "operation=\"binding\""), 0.0);
+}
+
 /// Believes every certificate.
 #[derive(Debug)]
 struct Anything;

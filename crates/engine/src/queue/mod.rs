@@ -19,6 +19,7 @@ use supercargo_framework::{
     event::{Action, Change, Event, EventSet, Resource},
     preemption::{Claim, Nominations},
     queueing::QueueRules,
+    stopwatch::Stopwatch,
 };
 use supercargo_model::{Key, Name, Pod};
 
@@ -92,6 +93,7 @@ pub struct SchedulingQueue {
     reasons: Reasons,
     incoming: Incoming,
     bound_after_flush: u64,
+    stopwatch: Option<Arc<dyn Stopwatch>>,
 }
 
 impl SchedulingQueue {
@@ -119,7 +121,13 @@ impl SchedulingQueue {
             reasons: Reasons::default(),
             incoming: Incoming::default(),
             bound_after_flush: 0,
+            stopwatch: None,
         }
+    }
+
+    /// Takes the times of hints from here on.
+    pub fn time_with(&mut self, stopwatch: Arc<dyn Stopwatch>) {
+        self.stopwatch = Some(stopwatch);
     }
 
     /// Pods wait for events no longer than this from here on.

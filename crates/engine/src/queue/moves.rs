@@ -6,8 +6,9 @@ use supercargo_framework::{
     Status,
     event::{Action, Change, Event, Resource},
     preemption::Rejection,
+    stopwatch::Stopwatch,
 };
-use supercargo_model::Pod;
+use supercargo_model::{Name, Pod};
 
 use super::{
     Cause, Failure, Place, QueueName, Refusal, SchedulingQueue,
@@ -51,14 +52,21 @@ impl Entry {
     }
 
     /// What an event means to it, in the eyes of the plugins that refused it.
-    fn strategy(&self, event: Event, change: &Change<'_>) -> Strategy {
+    fn strategy(&self, event: Event, change: &Change<'_>, stopwatch: Option<&dyn Stopwatch>) -> Strategy {
         if self.refused_by.is_empty() {
             return Strategy::AfterBackoff;
         }
-        let helps = |plugin| self.rules.interests(plugin).helps(event, &self.pod, change);
-        if self.refused_by.pending.iter().any(|plugin| helps(plugin)) {
+        let helps = |plugin: &Name| {
+            let interests = self.rules.interests(plugin);
+            let Some(stopwatch) = stopwatch else { return interests.helps(event, &self.pod, change) };
+            let began = stopwatch.now();
+            let helps = interests.helps(event, &self.pod, change);
+            stopwatch.hint(plugin, event, helps, stopwatch.now().saturating_sub(began));
+            helps
+        };
+        if self.refused_by.pending.iter().any(&helps) {
             Strategy::Immediately
-        } else if self.refused_by.plugins.iter().any(|plugin| helps(plugin)) {
+        } else if self.refused_by.plugins.iter().any(helps) {
             Strategy::AfterBackoff
         } else {
             Strategy::Stay
@@ -86,7 +94,7 @@ impl SchedulingQueue {
     ) {
         let woken: Vec<(usize, Strategy)> = (self.parked.awaiting(event))
             .filter(|slot| is_meant(&self.entries.at(*slot).pod))
-            .map(|slot| (slot, self.entries.at(slot).strategy(event, change)))
+            .map(|slot| (slot, self.entries.at(slot).strategy(event, change, self.stopwatch.as_deref())))
             .filter(|(_, strategy)| *strategy != Strategy::Stay)
             .collect();
         for (slot, strategy) in woken {
@@ -123,7 +131,7 @@ impl SchedulingQueue {
         now: Duration,
     ) {
         for event in events {
-            let strategy = self.entries.at(slot).strategy(*event, change);
+            let strategy = self.entries.at(slot).strategy(*event, change, self.stopwatch.as_deref());
             if strategy != Strategy::Stay {
                 self.requeue(slot, strategy, Cause::Event(*event), now);
             }
@@ -145,7 +153,9 @@ impl SchedulingQueue {
         let mut most = Strategy::Stay;
         for seen in seen {
             let strategy = match seen {
-                Seen::Event(event, change) => entry.strategy(*event, &change.change()),
+                Seen::Event(event, change) => {
+                    entry.strategy(*event, &change.change(), self.stopwatch.as_deref())
+                }
                 Seen::Activated(other) if other != uid => Strategy::Stay,
                 Seen::Activated(_) | Seen::Flushed => Strategy::AfterBackoff,
             };

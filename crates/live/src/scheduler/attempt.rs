@@ -4,9 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use supercargo_engine::{Decision, Failure, Outcome, Placement, Popped, Refusal, Removal};
 use supercargo_framework::{
+    Code,
     points::Permission,
     preemption::{Claim, Rejection, no_node_available},
     profile::Profile,
+    registry::Point,
 };
 use supercargo_model::{Name, Pod};
 use supercargo_plugins::volume_binding::{self, Assumption};
@@ -14,7 +16,7 @@ use supercargo_plugins::volume_binding::{self, Assumption};
 use super::{
     Assumed, PODS_TARGET, Scheduler,
     binding::{self, Job, PermitWait, has_to_pre_bind},
-    meter::{Attempted, DecidedBy},
+    meter::{Attempted, DecidedBy, Task, VolumeStage},
     signal::BindingSignal,
 };
 use crate::{
@@ -22,8 +24,6 @@ use crate::{
     volumes::Order,
 };
 
-/// One cycle of so many asks every plugin.
-const ASK_EVERY: u64 = 100;
 /// Of how many nodes the scores are logged, at most.
 const MAX_LOGGED_NODES: usize = 50;
 
@@ -96,13 +96,10 @@ impl Scheduler {
         }
     }
 
-    /// Decides from memory; but once in a while by asking every plugin, so that their times become known. The two ways
-    /// lead to the same answer.
+    /// Decides on the fast path where that is possible, unless scores are to be logged. Both paths lead to the same answer.
     fn decide(&mut self, pod: &Arc<Pod>) -> Option<Placement> {
         self.tell_time();
-        let asks = self.cycles.is_multiple_of(ASK_EVERY) || tracing::enabled!(tracing::Level::TRACE);
-        self.cycles += 1;
-        if !asks {
+        if !tracing::enabled!(tracing::Level::TRACE) {
             return self.engine.place(pod);
         }
         let decision = self.engine.decide(pod)?;
@@ -118,13 +115,19 @@ impl Scheduler {
         let (volumes, order) = match self.assume_volumes(&pod, &node) {
             Ok(Some((assumption, order))) => (Some(assumption), Some(order)),
             Ok(None) => (None, None),
-            Err(rejection) => return self.not_placed("Reserve", &pod, rejection, started),
+            Err(rejection) => {
+                self.meter.volumes_failed(VolumeStage::Assume);
+                return self.not_placed("Reserve", &pod, rejection, started);
+            }
         };
         self.engine.assume(&pod, node.clone());
-        let permitted = match profile.profile.reserve(&pod, &node) {
-            Ok(()) => {
-                ask_permission(&profile.profile, &pod, &node).map_err(|rejection| ("Permit", rejection))
-            }
+        let reserve = || profile.profile.reserve(&pod, &node);
+        let permit = || ask_permission(&profile.profile, &pod, &node);
+        let permitted = match profile.profile.timed_point(Point::Reserve, reserve, code) {
+            Ok(()) => profile
+                .profile
+                .timed_point(Point::Permit, permit, code)
+                .map_err(|rejection| ("Permit", rejection)),
             Err(rejection) => Err(("Reserve", rejection)),
         };
         let waits = match permitted {
@@ -155,6 +158,8 @@ impl Scheduler {
             statuses: self.teller.statuses().clone(),
             extenders: self.extenders.clone(),
             report_to: self.report_to.clone(),
+            meter: self.meter.clone(),
+            _counted: self.meter.task(Task::Binding),
             _busy: self.teller.busy(),
         };
         let assumed = Assumed { pod: pod.clone(), node, started, volumes, signal, gone: false, ended: false };
@@ -264,6 +269,10 @@ impl Scheduler {
             _ => self.teller.failed_and_gone(pod, message),
         }
     }
+}
+
+fn code<T>(result: &Result<T, Rejection>) -> Option<Code> {
+    result.as_ref().err().map(|rejection| rejection.status.code)
 }
 
 /// Asks the Permit plugins, all of them unless one refuses. Those that make the pod wait.

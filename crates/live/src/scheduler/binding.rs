@@ -13,10 +13,11 @@ use futures_util::future::{Either, select, try_join_all};
 use supercargo_engine::{EngineProfile, Failure, Popped};
 use supercargo_extender::{BindError, Extenders};
 use supercargo_framework::{
-    Status, Verdict,
+    Code, Status, Verdict,
     event::Change,
-    points::{BindTarget, Binding, Bound as BoundBy, Word},
+    points::{Bind, BindTarget, Binding, Bound as BoundBy, Word},
     preemption::{Claim, Rejection},
+    registry::Point,
 };
 use supercargo_model::{Key, Name, Pod};
 use supercargo_plugins::volume_binding::{self, WrittenPlan};
@@ -24,7 +25,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::{
     Assumed, PODS_TARGET, Report, Scheduler,
-    meter::Attempted,
+    meter::{Attempted, Counted, Meter, VolumeStage},
     signal::{BindingSignal, CalledOff},
     status_writer::Statuses,
     volume_waits::VolumesBound,
@@ -98,6 +99,9 @@ pub(super) struct Job {
     pub(super) statuses: Statuses,
     pub(super) extenders: Arc<Extenders>,
     pub(super) report_to: mpsc::UnboundedSender<Report>,
+    pub(super) meter: Arc<dyn Meter>,
+    /// It is counted as long as it runs.
+    pub(super) _counted: Counted,
     /// What can wait stands back until this is done.
     pub(super) _busy: Busy,
 }
@@ -123,6 +127,14 @@ impl Failed {
         Self::Error { message: message.into(), reason: Reason::SchedulerError }
     }
 
+    fn code(&self) -> Code {
+        match self {
+            Self::Refused(rejection) => rejection.status.code,
+            Self::Error { reason: Reason::Unschedulable, .. } => Code::Unschedulable,
+            Self::Error { .. } => Code::Error,
+        }
+    }
+
     /// A plugin of a step that comes after Permit has failed. One that only refuses says so for itself.
     fn at(step: &'static str) -> impl Fn(Rejection) -> Self {
         move |Rejection { plugin, status }| {
@@ -139,7 +151,8 @@ impl Failed {
 pub(super) async fn carry_out(world: SharedWorld, job: Job) {
     let result = bind(&world, &job).await;
     if result.is_ok() {
-        job.profile.profile.post_bind(&job.popped.pod, &job.node);
+        let profile = &job.profile.profile;
+        profile.timed_point(Point::PostBind, || profile.post_bind(&job.popped.pod, &job.node), |()| None);
     }
     let took = world.uptime() - job.started;
     let bound = Bound { popped: job.popped, node: job.node, result, took };
@@ -150,7 +163,8 @@ pub(super) async fn carry_out(world: SharedWorld, job: Job) {
 async fn bind(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
     announce(job).await;
     wait_for_permission(world, job).await?;
-    let prepared = select(Box::pin(prepare(world, job)), Box::pin(job.signal.called_off())).await;
+    let prepare = timed(world, job, Point::PreBind, prepare(world, job));
+    let prepared = select(Box::pin(prepare), Box::pin(job.signal.called_off())).await;
     match prepared {
         Either::Left((prepared, _)) => prepared?,
         Either::Right((why, _)) => return Err(called_off_in_pre_bind(job, why)),
@@ -158,7 +172,21 @@ async fn bind(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
     job.signal.commit().map_err(|why| called_off_in_pre_bind(job, why))?;
     // A status that is written after the binding would say that the pod waits.
     job.statuses.close(&job.popped.pod.uid).await;
-    bind_pod(world, job).await
+    timed(world, job, Point::Bind, bind_pod(world, job)).await
+}
+
+/// Takes the time of a step.
+async fn timed(
+    world: &SharedWorld,
+    job: &Job,
+    point: Point,
+    step: impl Future<Output = Result<(), Failed>>,
+) -> Result<(), Failed> {
+    let began = world.uptime();
+    let result = step.await;
+    let code = result.as_ref().err().map(Failed::code);
+    job.meter.point(&job.popped.pod.spec.scheduler_name, point, code, world.uptime() - began);
+    result
 }
 
 /// If the pod is not bound at once, its status tells others, such as autoscalers, which node it is for.
@@ -206,9 +234,12 @@ async fn wait_for_permission(world: &SharedWorld, job: &Job) -> Result<(), Faile
     if job.waits.is_empty() {
         return Ok(());
     }
+    let began = world.uptime();
+    let waited = |code| job.meter.waited_on_permit(code, world.uptime() - began);
     let permissions = Box::pin(try_join_all(job.waits.iter().map(|wait| permission(world, wait))));
     let rejection = match select(permissions, Box::pin(job.signal.called_off())).await {
         Either::Left((Ok(_), _)) => {
+            waited(None);
             job.signal.permitted();
             // Nothing that happens from here on can make a difference to whether the pod is refused.
             let _ = job.report_to.send(Report::Permitted(job.popped.pod.uid.clone()));
@@ -218,6 +249,7 @@ async fn wait_for_permission(world: &SharedWorld, job: &Job) -> Result<(), Faile
         Either::Right((CalledOff::Preempted, _)) => by("DefaultPreemption", Status::error("preempted")),
         Either::Right((CalledOff::Removed, _)) => by("", Status::unschedulable("removed")),
     };
+    waited(Some(rejection.status.code));
     if rejection.status.is_rejection() {
         return Err(Failed::Refused(rejection));
     }
@@ -252,7 +284,11 @@ async fn prepare(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
     let (pod, node) = (&job.popped.pod, &job.node);
     if let Some(order) = &job.volumes {
         let failed = |failure: VolumeFailure| by(volume_binding::NAME, Status::error(failure.to_string()));
-        bind_volumes(world, job, order).await.map_err(failed).map_err(Failed::at("PreBind"))?;
+        let bound = bind_volumes(world, job, order).await;
+        if bound.is_err() {
+            job.meter.volumes_failed(VolumeStage::Bind);
+        }
+        bound.map_err(failed).map_err(Failed::at("PreBind"))?;
     }
     for (name, plugin) in job.profile.profile.pre_binders() {
         if plugin.is_needed(pod, node) {
@@ -297,18 +333,30 @@ async fn bind_pod(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
     }
     for (name, plugin) in job.profile.profile.binders() {
         let failed = |status| Failed::at("Bind")(by(name, status));
-        let orders = Orders::default();
-        match plugin.bind(&orders, &job.popped.pod, &job.node).map_err(failed)? {
+        let began = world.uptime();
+        let done = bind_by_plugin(world, job, plugin).await;
+        if !matches!(done, Ok(BoundBy::Skip)) {
+            let (profile, code) =
+                (&job.popped.pod.spec.scheduler_name, done.as_ref().err().map(|status| status.code));
+            job.meter.plugin(profile, name, Point::Bind, code, world.uptime() - began);
+        }
+        match done.map_err(failed)? {
             BoundBy::Skip => {}
-            BoundBy::Done => {
-                for binding in orders.0.into_inner() {
-                    send(world, job, &binding).await.map_err(failed)?;
-                }
-                return Ok(());
-            }
+            BoundBy::Done => return Ok(()),
         }
     }
     Err(Failed::error("no bind plugin took the pod"))
+}
+
+async fn bind_by_plugin(world: &SharedWorld, job: &Job, plugin: &dyn Bind) -> Result<BoundBy, Status> {
+    let orders = Orders::default();
+    let bound = plugin.bind(&orders, &job.popped.pod, &job.node)?;
+    if matches!(bound, BoundBy::Done) {
+        for binding in orders.0.into_inner() {
+            send(world, job, &binding).await?;
+        }
+    }
+    Ok(bound)
 }
 
 /// Lets the extender bind the pod whose business it is. `None` if there is none, or it has failed and may: then the bind
@@ -409,7 +457,6 @@ impl Scheduler {
     pub(super) fn binding_ended(&mut self, bound: Bound) {
         let Bound { popped, node, result, took } = bound;
         self.volume_waits.remove(&popped.pod.uid);
-        self.meter.bound(&popped.pod.spec.scheduler_name, result.is_ok(), took);
         match result {
             Ok(()) => self.is_bound(&popped, &node, took),
             Err(failed) => self.is_not_bound(&popped.pod, &node, failed),

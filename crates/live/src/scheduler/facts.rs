@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_engine::Removal;
-use supercargo_framework::event::Change;
+use supercargo_framework::event::{Action, Change, Event, Resource};
 use supercargo_model::{
     Key, Name, Pod,
     object::{Kind, Object},
@@ -13,7 +13,20 @@ use super::{Assumed, Scheduler, signal::CalledOff};
 use crate::feed::Fact;
 
 impl Scheduler {
+    /// Takes a fact in, and the time that this takes.
     pub(super) fn take_fact(&mut self, fact: Fact) {
+        self.fact_began = Some(self.world.uptime());
+        self.take_in(fact);
+        self.fact_began = None;
+    }
+
+    fn handled(&self, event: Event) {
+        if let Some(began) = self.fact_began {
+            self.meter.handled(event, self.world.uptime() - began);
+        }
+    }
+
+    fn take_in(&mut self, fact: Fact) {
         self.keep_text(&fact);
         match fact {
             Fact::Put { object: Object::Pod(pod), .. } => {
@@ -76,6 +89,7 @@ impl Scheduler {
         let happened = change.happened();
         if !happened.events.is_empty() {
             self.queue.happened(&happened, self.world.uptime());
+            happened.events.iter().for_each(|event| self.handled(*event));
         }
     }
 
@@ -161,7 +175,9 @@ impl Scheduler {
             return;
         }
         let (now, pod) = (self.world.uptime(), self.engine.admit(pod));
+        let action = if self.queue.find(&pod.uid).is_some() { Action::Update } else { Action::Add };
         self.queue.add(pod, self.engine.nominations_mut(), now);
+        self.handled(Event::new(Resource::UnscheduledPod, action));
     }
 
     pub(super) fn pod_is_gone(&mut self, key: &Key, uid: &Name) {
@@ -169,7 +185,9 @@ impl Scheduler {
         let is_assumed = self.assumed.get(uid).is_some_and(|assumed| !assumed.ended);
         // The room of a pod that is being bound is told to be free below.
         let removal = if is_assumed { Removal::Bound } else { Removal::Deleted };
-        self.queue.remove(uid, removal, self.engine.nominations_mut(), now);
+        if self.queue.remove(uid, removal, self.engine.nominations_mut(), now).is_some() {
+            self.handled(Event::new(Resource::UnscheduledPod, Action::Delete));
+        }
         self.queue.done(uid);
         self.teller.forget(uid);
         if is_assumed {

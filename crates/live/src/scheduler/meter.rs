@@ -1,9 +1,9 @@
 //! What the scheduler tells about its own work, for whoever counts it.
 
-use std::{sync::Arc, time::Duration};
+use std::{any::Any, collections::BTreeMap, sync::Arc, time::Duration};
 
-use supercargo_engine::{Counts, Incoming};
-use supercargo_framework::{Code, registry::Point, stopwatch::Stopwatch};
+use supercargo_engine::{Cause, Counts, Incoming};
+use supercargo_framework::{Code, event::Event, registry::Point, stopwatch::Stopwatch};
 use supercargo_model::Name;
 
 use super::preemption::DEFAULT_PREEMPTION;
@@ -29,6 +29,27 @@ pub enum DecidedBy {
     Asking,
 }
 
+/// A step of binding volumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VolumeStage {
+    /// It is kept for a pod.
+    Assume,
+    /// It is bound.
+    Bind,
+}
+
+/// What runs beside the scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// The binding cycle of a pod.
+    Binding,
+    /// The eviction of a pod's victims.
+    Preemption,
+}
+
+/// Counts a task until it is dropped.
+pub type Counted = Option<Box<dyn Any + Send + Sync>>;
+
 /// How things stand.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
@@ -36,6 +57,8 @@ pub struct Standing {
     pub waiting: Counts,
     /// How many pods came into which queue, and why, since the start.
     pub incoming: Incoming,
+    /// What is remembered for the pods in flight, and how many of each.
+    pub in_flight: BTreeMap<Cause, usize>,
     /// How many waiting pods each plugin has refused: scheduler name, plugin, pods.
     pub refused: Vec<(Name, Name, usize)>,
     /// Pods that were bound although no event had woken them, since the start.
@@ -61,9 +84,6 @@ pub trait Meter: Send + Sync {
     /// A pod was bound, in so many attempts, so long after it was first seen.
     fn scheduled(&self, _attempts: u32, _since_first_seen: Duration) {}
 
-    /// Binding took so long.
-    fn bound(&self, _profile: &str, _success: bool, _took: Duration) {}
-
     /// Somebody looked for victims that could make room for a pod, also in vain.
     fn preemption_attempted(&self) {}
 
@@ -73,10 +93,27 @@ pub trait Meter: Send + Sync {
     /// The evictions for a pod have ended.
     fn evicted(&self, _success: bool, _took: Duration) {}
 
-    /// A plugin took so long; taken in one cycle of many. No code is success.
+    /// A pod has waited so long for permission. No code is success.
+    fn waited_on_permit(&self, _code: Option<Code>, _took: Duration) {}
+
+    /// A step of binding volumes has failed.
+    fn volumes_failed(&self, _stage: VolumeStage) {}
+
+    /// Something that became known about the cluster has been taken in.
+    fn handled(&self, _event: Event, _took: Duration) {}
+
+    /// A plugin has said whether an event helps a pod that it refused.
+    fn hinted(&self, _plugin: &str, _event: Event, _helps: bool, _took: Duration) {}
+
+    /// A task runs beside the scheduler for as long as the answer is held.
+    fn task(&self, _task: Task) -> Counted {
+        None
+    }
+
+    /// A plugin took so long, wherever it was asked as such. No code is success.
     fn plugin(&self, _profile: &str, _plugin: &str, _point: Point, _code: Option<Code>, _took: Duration) {}
 
-    /// All plugins of a point took so long together; taken in one cycle of many.
+    /// All plugins of a point took so long together; on the fast path, the part of it that stands for them.
     fn point(&self, _profile: &str, _point: Point, _code: Option<Code>, _took: Duration) {}
 
     /// A text of DynamicScoring could not be read.
@@ -114,5 +151,9 @@ impl Stopwatch for Timed {
 
     fn point(&self, profile: &str, point: Point, code: Option<Code>, took: Duration) {
         self.meter.point(profile, point, code, took);
+    }
+
+    fn hint(&self, plugin: &str, event: Event, helps: bool, took: Duration) {
+        self.meter.hinted(plugin, event, helps, took);
     }
 }

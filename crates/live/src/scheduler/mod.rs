@@ -147,7 +147,8 @@ pub struct Scheduler {
     lease: Option<Lease>,
     meter: Arc<dyn Meter>,
     told_at: Duration,
-    cycles: u64,
+    /// When the fact that is being taken in was begun with.
+    fact_began: Option<Duration>,
 }
 
 impl Scheduler {
@@ -171,7 +172,11 @@ impl Scheduler {
         let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
         let rules: Vec<_> = engine.profiles().map(|profile| profile.queue_rules().clone()).collect();
         Self {
-            queue: SchedulingQueue::new(&rules, queue),
+            queue: {
+                let mut queue = SchedulingQueue::new(&rules, queue);
+                queue.time_with(timed);
+                queue
+            },
             teller: Teller::new(&world, host, lease.clone()),
             unsynced: feed::resources(&config_maps).into_iter().map(|resource| resource.kind).collect(),
             synced: watch::Sender::new(false),
@@ -187,7 +192,7 @@ impl Scheduler {
             binding_turns: Arc::default(),
             evictions: Arc::new(Semaphore::new(EVICTIONS_AT_ONCE)),
             told_at: Duration::ZERO,
-            cycles: 0,
+            fact_began: None,
             world,
             engine,
             facts,
@@ -358,6 +363,7 @@ impl Scheduler {
         self.meter.stands(&Standing {
             waiting,
             incoming: self.queue.incoming().clone(),
+            in_flight: self.queue.in_flight_events(),
             refused: refused.map(|(profile, plugin, pods)| (profile.clone(), plugin.clone(), pods)).collect(),
             after_flush: self.queue.bound_after_flush(),
             events_dropped: self.teller.dropped(),

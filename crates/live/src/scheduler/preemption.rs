@@ -13,7 +13,11 @@ use supercargo_framework::preemption::Nomination;
 use supercargo_model::{Key, Name, Pod};
 use tokio::sync::{Semaphore, mpsc};
 
-use super::{HashMap, Report, Scheduler, signal::CalledOff};
+use super::{
+    HashMap, Report, Scheduler,
+    meter::{Counted, Task},
+    signal::CalledOff,
+};
 use crate::{
     events::{Event, Preempted, Recorder},
     lease::Lease,
@@ -75,6 +79,7 @@ impl Scheduler {
             recorder: self.teller.recorder().clone(),
             preemptor: pod.clone(),
             node: node.clone(),
+            _counted: self.meter.task(Task::Preemption),
         };
         self.world.spawn(Box::pin(eviction.evict_all(to_evict, self.report_to.clone())));
     }
@@ -188,6 +193,7 @@ struct Eviction {
     recorder: Recorder,
     preemptor: Arc<Pod>,
     node: Name,
+    _counted: Counted,
 }
 
 impl Eviction {

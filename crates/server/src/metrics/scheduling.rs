@@ -6,7 +6,7 @@ use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, I
 
 use super::{
     define::{Define, exponential},
-    labels::{Cached, Event, Hint, Operation, Path, Queue, Status, Success, Task, VolumeStage},
+    labels::{Cached, Hint, Operation, Path, Queue, Status, Success, Task, VolumeStage},
     summary::Summary,
     supercargo::Own,
 };
@@ -231,18 +231,18 @@ impl Queues {
     }
 
     /// So many events of this kind are kept now.
-    pub fn in_flight(&self, event: Event, count: usize) {
-        self.in_flight.with_label_values(&[&*event.label()]).set(count as i64);
+    pub fn in_flight(&self, event: &str, count: usize) {
+        self.in_flight.with_label_values(&[event]).set(count as i64);
     }
 
     /// An event has been taken in.
-    pub fn handled(&self, event: Event, took: Duration) {
-        self.handling.with_label_values(&[&*event.label()]).observe(took.as_secs_f64());
+    pub fn handled(&self, event: &str, took: Duration) {
+        self.handling.with_label_values(&[event]).observe(took.as_secs_f64());
     }
 
     /// A plugin said whether an event helps a pod. The plugin is one of a profile's.
-    pub fn hinted(&self, plugin: &str, event: Event, hint: Hint, took: Duration) {
-        let labels = [plugin, &event.label(), hint.as_str()];
+    pub fn hinted(&self, plugin: &str, event: &str, hint: Hint, took: Duration) {
+        let labels = [plugin, event, hint.as_str()];
         self.hints.with_label_values(&labels).observe(took.as_secs_f64());
     }
 }

@@ -47,9 +47,9 @@ fn measure_everything(metrics: &Metrics) {
     let queues = &metrics.queues;
     Queue::ALL.iter().for_each(|&queue| queues.pending(queue, 4));
     ["active", "backoff", "unschedulable"].iter().for_each(|queue| queues.incoming(queue, &event.label(), 1));
-    queues.in_flight(Event::PodPopped, 1);
-    queues.handled(event, TOOK);
-    Hint::ALL.iter().for_each(|&hint| queues.hinted("NodeResourcesFit", event, hint, TOOK));
+    queues.in_flight(&Event::PodPopped.label(), 1);
+    queues.handled(&event.label(), TOOK);
+    Hint::ALL.iter().for_each(|&hint| queues.hinted("NodeResourcesFit", &event.label(), hint, TOOK));
 
     let client = metrics.api.client("10.0.0.1:6443");
     for &method in Method::ALL {
