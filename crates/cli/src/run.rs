@@ -15,7 +15,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
-    feed::InformerHealth,
+    informer::InformerHealth,
     lease,
     real::{Access, RealWorld},
     world::SharedWorld,
@@ -127,7 +127,7 @@ async fn schedule(
     };
     let server = beside.run(serving.start()).await?.map_err(|error| Problem::error(error.to_string()))?;
     scheduler.run(stop.clone().cancelled_owned()).await;
-    let deposed = lease.as_ref().is_some_and(|lease| lease.standing() == lease::Standing::Lost);
+    let deposed = lease.as_ref().is_some_and(|lease| lease.state() == lease::LeadershipState::Lost);
     if let Some(lease) = &lease {
         lease.release().await;
     }

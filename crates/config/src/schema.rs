@@ -4,7 +4,7 @@
 mod descriptions;
 
 use serde_json::{Map, Value, json};
-use supercargo_framework::registry::{Field, Point, Registry, Shape, shape_of};
+use supercargo_framework::registry::{ArgsSchema, Field, Point, Registry, shape_of};
 
 use crate::{
     document::Document,
@@ -62,17 +62,17 @@ fn type_arguments(config: &mut Value, registry: &Registry) {
     config["allOf"] = json!(typed);
 }
 
-fn of(shape: &Shape) -> Value {
+fn of(shape: &ArgsSchema) -> Value {
     match shape {
-        Shape::Any => json!({}),
-        Shape::Bool => json!({ "type": "boolean" }),
-        Shape::Integer(least, most) => integer(*least, *most),
-        Shape::Number => json!({ "type": "number" }),
-        Shape::Text => json!({ "type": "string" }),
-        Shape::Names(names) => json!({ "type": "string", "enum": names }),
-        Shape::List(item) => json!({ "type": "array", "items": of(item) }),
-        Shape::Map(item) => json!({ "type": "object", "additionalProperties": of(item) }),
-        Shape::Fields(fields) => object(fields),
+        ArgsSchema::Any => json!({}),
+        ArgsSchema::Bool => json!({ "type": "boolean" }),
+        ArgsSchema::Integer(least, most) => integer(*least, *most),
+        ArgsSchema::Number => json!({ "type": "number" }),
+        ArgsSchema::Text => json!({ "type": "string" }),
+        ArgsSchema::Names(names) => json!({ "type": "string", "enum": names }),
+        ArgsSchema::List(item) => json!({ "type": "array", "items": of(item) }),
+        ArgsSchema::Map(item) => json!({ "type": "object", "additionalProperties": of(item) }),
+        ArgsSchema::Fields(fields) => object(fields),
     }
 }
 

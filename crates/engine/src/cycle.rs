@@ -19,8 +19,8 @@ use crate::{
     random::cycle_seed,
     refusals::Refusals,
     sampling::nodes_to_find,
-    shape::Scope,
-    shapes::Shapes,
+    signature_cache::SignatureCache,
+    signature_state::Scope,
 };
 
 /// How many feasible nodes are looked for at least.
@@ -76,46 +76,46 @@ pub struct Engine {
     /// Where the search for nodes starts in the order of nodes.
     next_start: usize,
     cycles: u64,
-    shapes: Shapes,
+    signatures: SignatureCache,
     /// The nodes that were found last, and their totals: kept for their memory.
     found: Vec<NodeId>,
     totals: Vec<f64>,
-    ways: Ways,
+    paths: PathCounts,
     /// How often plugins have come to judge otherwise.
     plugin_changes: u64,
 }
 
 /// How often decisions were made in each way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ways {
+pub struct PathCounts {
     /// From columns that are kept up to date.
     pub columns: u64,
-    /// From kinds of nodes that score alike.
-    pub kinds: u64,
+    /// From node_classes of nodes that score alike.
+    pub node_classes: u64,
     /// From columns, among some of the nodes.
-    pub some: u64,
+    pub sampled: u64,
     /// No node was open, and why was known.
     pub refused: u64,
     /// Every plugin was asked about every node.
-    pub slow: u64,
+    pub full: u64,
 }
 
-enum Way {
+enum DecisionPath {
     Columns,
-    Kinds,
-    Some,
+    NodeClasses,
+    Sampled,
     Refused,
-    Slow,
+    Full,
 }
 
-impl Ways {
-    fn count(&mut self, way: Way) {
-        *match way {
-            Way::Columns => &mut self.columns,
-            Way::Kinds => &mut self.kinds,
-            Way::Some => &mut self.some,
-            Way::Refused => &mut self.refused,
-            Way::Slow => &mut self.slow,
+impl PathCounts {
+    fn count(&mut self, path: DecisionPath) {
+        *match path {
+            DecisionPath::Columns => &mut self.columns,
+            DecisionPath::NodeClasses => &mut self.node_classes,
+            DecisionPath::Sampled => &mut self.sampled,
+            DecisionPath::Refused => &mut self.refused,
+            DecisionPath::Full => &mut self.full,
         } += 1;
     }
 }
@@ -178,10 +178,10 @@ impl Engine {
             nominations: Nominations::default(),
             next_start: 0,
             cycles: 0,
-            shapes: Shapes::default(),
+            signatures: SignatureCache::default(),
             found: Vec::new(),
             totals: Vec::new(),
-            ways: Ways::default(),
+            paths: PathCounts::default(),
             plugin_changes: 0,
         }
     }
@@ -202,8 +202,8 @@ impl Engine {
     }
 
     /// How often decisions were made in each way.
-    pub fn ways(&self) -> Ways {
-        self.ways
+    pub fn paths(&self) -> PathCounts {
+        self.paths
     }
 
     /// The profile that a pod asks for.
@@ -279,11 +279,11 @@ impl Engine {
         }
     }
 
-    /// Refuses a pod to whose shape, the last that was asked for, no node is open. Nobody is ahead of it anywhere. `None` if
+    /// Refuses a pod to whose signature, the last that was asked for, no node is open. Nobody is ahead of it anywhere. `None` if
     /// a plugin must be asked why, or room might be made.
     fn refuse(&mut self, index: usize, pod: &Arc<Pod>) -> Option<Placement> {
         let profile = &self.profiles[index].profile;
-        let refusals = self.shapes.last()?.refusals(&self.cluster)?;
+        let refusals = self.signatures.last()?.refusals(&self.cluster)?;
         let resolvable = Resolvable {
             count: refusals.resolvable_count(),
             nodes: &|| refusals.resolvable().collect(),
@@ -304,7 +304,7 @@ impl Engine {
         }
         // All nodes count as looked at, which leads back to where the search started; there may be fewer nodes than then.
         self.next_start %= self.cluster.node_count().max(1);
-        self.ways.count(Way::Refused);
+        self.paths.count(DecisionPath::Refused);
         Some(Placement::Decided(Box::new(decision)))
     }
 
@@ -316,8 +316,9 @@ impl Engine {
             return None;
         }
         let profile = &self.profiles[index].profile;
-        let shape = self.shapes.of(profile, index, &self.cluster, pod, Scope::Whole, &mut Laps::none())?;
-        shape.refusals(&self.cluster).map(Refusals::verdicts)
+        let signature =
+            self.signatures.of(profile, index, &self.cluster, pod, Scope::Whole, &mut Laps::none())?;
+        signature.refusals(&self.cluster).map(Refusals::verdicts)
     }
 
     /// Where all nodes are looked at.
@@ -325,8 +326,8 @@ impl Engine {
         let engine_profile = self.profiles[index].clone();
         let profile = &engine_profile.profile;
         let mut laps = Laps::begin(profile);
-        let shape = self.shapes.of(profile, index, &self.cluster, pod, Scope::Whole, &mut laps)?;
-        let Some((total, ties)) = shape.best() else {
+        let signature = self.signatures.of(profile, index, &self.cluster, pod, Scope::Whole, &mut laps)?;
+        let Some((total, ties)) = signature.best() else {
             let refused = self.refuse(index, pod)?;
             laps.end_in_vain(profile);
             return Some(refused);
@@ -334,16 +335,20 @@ impl Engine {
         let chosen = match self.settings.tie_break {
             TieBreak::Random => {
                 let chosen = reservoir(ties, cycle_seed(self.settings.seed, self.cycles))?;
-                shape.nth_best(chosen)?
+                signature.nth_best(chosen)?
             }
             TieBreak::First => {
-                let best = |id: &&NodeId| shape.total(id.index()) == total;
+                let best = |id: &&NodeId| signature.total(id.index()) == total;
                 self.cluster.order().iter().find(best)?.index()
             }
         };
         laps.end(profile);
-        let feasible = shape.open_count();
-        self.ways.count(if shape.has_kinds() { Way::Kinds } else { Way::Columns });
+        let feasible = signature.open_count();
+        self.paths.count(if signature.has_node_classes() {
+            DecisionPath::NodeClasses
+        } else {
+            DecisionPath::Columns
+        });
         let node = self.cluster.node_at(NodeId::from_index(chosen)).name().clone();
         Some(Placement::On { node, total: total as i64, ties, feasible })
     }
@@ -358,21 +363,22 @@ impl Engine {
     ) -> Option<Placement> {
         let profile = self.profiles[index].clone();
         let mut laps = Laps::begin(&profile.profile);
-        let shape = self.shapes.of(&profile.profile, index, &self.cluster, pod, Scope::Some, &mut laps)?;
-        if all_free && shape.open_count() == 0 {
+        let signature =
+            self.signatures.of(&profile.profile, index, &self.cluster, pod, Scope::Sampled, &mut laps)?;
+        if all_free && signature.open_count() == 0 {
             let refused = self.refuse(index, pod)?;
             laps.end_in_vain(&profile.profile);
             return Some(refused);
         }
         let kept_free = self.kept_free(&profile.profile, pod)?;
-        let shape = self.shapes.last()?;
+        let signature = self.signatures.last()?;
         let nodes = self.cluster.order();
         let found = &mut self.found;
         found.clear();
         let start = self.next_start % nodes.len();
         let mut looked_at = 0;
         for id in nodes[start..].iter().chain(&nodes[..start]) {
-            if shape.is_open(*id) && !kept_free.contains(id) {
+            if signature.is_open(*id) && !kept_free.contains(id) {
                 if found.len() == enough {
                     break;
                 }
@@ -386,12 +392,12 @@ impl Engine {
         laps.lap(Lap::Filter);
         // By place, so that the choice does not depend on where the search started.
         found.sort_unstable();
-        shape.weigh_among(&self.cluster, found, &mut self.totals);
-        if shape.has_failed() {
+        signature.weigh_among(&self.cluster, found, &mut self.totals);
+        if signature.has_failed() {
             return None;
         }
         self.next_start = (self.next_start + looked_at) % nodes.len();
-        self.ways.count(Way::Some);
+        self.paths.count(DecisionPath::Sampled);
         let placement = self.pick_among_found();
         laps.end(&profile.profile);
         placement
@@ -417,10 +423,10 @@ impl Engine {
 
     /// The open nodes on which pods that room was made for leave none for this one; `None` if the pod is refused as such.
     fn kept_free(&mut self, profile: &Profile, pod: &Arc<Pod>) -> Option<Vec<NodeId>> {
-        let shape = self.shapes.last()?;
+        let signature = self.signatures.last()?;
         let nominated: Vec<&NodeInfo> = (self.nominations.nodes_ahead_of(pod))
             .filter_map(|name| self.cluster.node(name))
-            .filter(|node| shape.is_open(node.id))
+            .filter(|node| signature.is_open(node.id))
             .collect();
         if nominated.is_empty() {
             return Some(Vec::new());
@@ -444,14 +450,15 @@ impl Engine {
     pub fn survey(&mut self, pod: &Arc<Pod>) -> Option<Survey> {
         let index = self.index_of(&pod.spec.scheduler_name)?;
         let profile = &self.profiles[index].profile;
-        let shape = self.shapes.of(profile, index, &self.cluster, pod, Scope::Whole, &mut Laps::none())?;
-        let (best, ties) = shape.best()?;
-        let total = |id: &&NodeId| shape.total(id.index());
+        let signature =
+            self.signatures.of(profile, index, &self.cluster, pod, Scope::Whole, &mut Laps::none())?;
+        let (best, ties) = signature.best()?;
+        let total = |id: &&NodeId| signature.total(id.index());
         let open = self.cluster.order().iter().filter(|id| total(id).is_finite());
         let tied = self.cluster.order().iter().filter(|id| total(id) == best);
         let names = tied.map(|id| self.cluster.node_at(*id).name());
         Some(Survey {
-            feasible: shape.open_count(),
+            feasible: signature.open_count(),
             best: best as i64,
             ties,
             sum: open.map(|id| total(&id) as i64).sum(),
@@ -464,11 +471,17 @@ impl Engine {
     pub fn recall(&mut self, pod: &Arc<Pod>) -> Option<Decision> {
         let index = self.index_of(&pod.spec.scheduler_name)?;
         let profile = self.profiles[index].clone();
-        let shape =
-            self.shapes.of(&profile.profile, index, &self.cluster, pod, Scope::Whole, &mut Laps::none())?;
+        let signature = self.signatures.of(
+            &profile.profile,
+            index,
+            &self.cluster,
+            pod,
+            Scope::Whole,
+            &mut Laps::none(),
+        )?;
         let name = profile.profile.scheduler_name().clone();
         let mut decision = Decision::new(pod, name, 0, self.cluster.node_count());
-        (decision.feasible, decision.scores) = shape.record(&self.cluster);
+        (decision.feasible, decision.scores) = signature.record(&self.cluster);
         Some(decision)
     }
 
@@ -493,7 +506,7 @@ impl Engine {
         let profile = self.profiles[index].clone();
         let seed = cycle_seed(self.settings.seed, self.cycles);
         self.cycles += 1;
-        self.ways.count(Way::Slow);
+        self.paths.count(DecisionPath::Full);
         match self.run_cycle(&profile, pod, seed, None) {
             Step::Decided(decision) => Some(*decision),
             Step::Ask(question) => unreachable!("nobody is there to be asked {question:?}"),
@@ -531,7 +544,7 @@ impl Engine {
             None => {
                 let seed = cycle_seed(self.settings.seed, self.cycles);
                 self.cycles += 1;
-                self.ways.count(Way::Slow);
+                self.paths.count(DecisionPath::Full);
                 advice.begun = Some(Begun { start: next_start, seed });
                 seed
             }

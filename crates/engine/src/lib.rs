@@ -3,20 +3,20 @@
 //! A decision follows from the state, the configuration and the seed alone. No Kubernetes wire, no HTTP, no files, no
 //! clock.
 
-mod alike;
 pub mod consult;
 mod cycle;
 pub mod decision;
 mod laps;
+mod node_classes;
 mod pick;
 mod queue;
 mod random;
 mod refusals;
 mod sampling;
-mod shape;
-mod shapes;
+mod signature_cache;
+mod signature_state;
 
-pub use cycle::{Engine, EngineProfile, Placement, Settings, Survey, Ways};
+pub use cycle::{Engine, EngineProfile, PathCounts, Placement, Settings, Survey};
 pub use decision::{BriefRefusal, Decision, Outcome};
 pub use pick::TieBreak;
 pub use queue::{

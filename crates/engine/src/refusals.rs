@@ -1,4 +1,4 @@
-//! Why no node is open to pods of one shape: who refused each node and why, kept from pod to pod and counted, so that the
+//! Why no node is open to pods of one signature: who refused each node and why, kept from pod to pod and counted, so that the
 //! next pod is told without asking anybody again.
 
 use std::collections::BTreeMap;

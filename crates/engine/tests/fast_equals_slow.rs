@@ -1,12 +1,12 @@
 //! After any sequence of events, the fast way knows what the slow way finds: the same feasible nodes and the same scores,
-//! for every shape, at every step.
+//! for every signature, at every step.
 //!
 //! A failing run prints the seed that replays it: `SUPERCARGO_SEED=7 cargo test -p supercargo-engine --test fast_equals_slow`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
-use supercargo_engine::{Decision, Engine, Placement, Settings, Ways};
+use supercargo_engine::{Decision, Engine, PathCounts, Placement, Settings};
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict, normalize,
     points::{Filter, NormalizeScore, ScoreNode},
@@ -17,8 +17,8 @@ use supercargo_manifest::Source;
 use supercargo_model::{
     Cluster, Key, Name, Node, NodeInfo, Pod, Timestamp,
     object::{Kind, Object},
+    pod_owner::PodOwnerKind,
     testing::object,
-    workload::WorkloadKind,
 };
 
 const RUNS: u64 = 500;
@@ -181,7 +181,7 @@ fn spread(random: &mut Random) -> Value {
     constraint
 }
 
-/// A pod of some shape.
+/// A pod of some signature.
 fn pod(random: &mut Random, name: &str) -> Pod {
     let mut labels = json!({"app": random.one(&["web", "db", "batch"])});
     if random.chance(3) {
@@ -315,7 +315,7 @@ fn event(random: &mut Random, engine: &mut Engine, templates: &[Pod], serial: &m
         4 => {
             let key = Key::new("default", "web");
             if random.chance(2) {
-                cluster.remove(Kind::Workload(WorkloadKind::Service), &key);
+                cluster.remove(Kind::PodOwner(PodOwnerKind::Service), &key);
             } else {
                 cluster.put(
                     object(json!({"apiVersion": "v1", "kind": "Service",
@@ -465,7 +465,7 @@ impl Twins {
     }
 }
 
-fn run(seed: u64) -> (usize, usize, Ways) {
+fn run(seed: u64) -> (usize, usize, PathCounts) {
     let scene = Scene::of(seed);
     let engine = || {
         let mut random = Random(seed);
@@ -501,12 +501,12 @@ fn run(seed: u64) -> (usize, usize, Ways) {
         // Not always all of them, so that some fall behind and have more to catch up with.
         for (i, pod) in waiting.iter().enumerate() {
             if !random.chance(4) {
-                let at = format!("seed {seed}, step {step}, shape {i}");
+                let at = format!("seed {seed}, step {step}, signature {i}");
                 compared += usize::from(twins.compare(&scene, pod, &at));
             }
         }
     }
-    (STEPS, compared, twins.fast.ways())
+    (STEPS, compared, twins.fast.paths())
 }
 
 #[test]
@@ -515,21 +515,24 @@ fn fast_equals_slow_at_every_step() {
         run(seed.parse().expect("a number"));
         return;
     }
-    let (mut steps, mut compared, mut ways) = (0, 0, Ways::default());
+    let (mut steps, mut compared, mut paths) = (0, 0, PathCounts::default());
     for seed in 0..RUNS {
         let (s, c, w) = run(seed);
         steps += s;
         compared += c;
-        ways.columns += w.columns;
-        ways.kinds += w.kinds;
-        ways.some += w.some;
-        ways.refused += w.refused;
+        paths.columns += w.columns;
+        paths.node_classes += w.node_classes;
+        paths.sampled += w.sampled;
+        paths.refused += w.refused;
     }
     assert_eq!(steps, 100_000);
     assert!(compared > 200_000, "only {compared} comparisons had a fast form");
     // Each way was taken often enough to mean something.
     assert!(
-        ways.columns > 50_000 && ways.kinds > 1_000 && ways.some > 50_000 && ways.refused > 5_000,
-        "{ways:?}"
+        paths.columns > 50_000
+            && paths.node_classes > 1_000
+            && paths.sampled > 50_000
+            && paths.refused > 5_000,
+        "{paths:?}"
     );
 }

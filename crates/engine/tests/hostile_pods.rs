@@ -57,7 +57,7 @@ fn steps<T>(run: impl FnOnce() -> T) -> (T, u64) {
     (result, work::steps() - before)
 }
 
-/// Decides for a pod in both ways, which must agree; neither may take more than so many steps.
+/// Decides for a pod in both paths, which must agree; neither may take more than so many steps.
 fn check(what: &str, engine: &mut Engine, pod: &Arc<Pod>, most: u64) -> Decision {
     let (decision, full) = steps(|| engine.decide(pod).expect("a profile"));
     assert!(full <= most, "{what}, full path: {full} steps of {most}");
@@ -533,12 +533,12 @@ fn a_pod_that_is_refused_again_costs_what_has_changed_since() {
     let first = engine.admit(hopeless(0));
     let expected = engine.decide(&first).expect("a profile");
     let message = expected.message();
-    // The first pods of a template make its shape; from then on it is known.
+    // The first pods of a template make its signature; from then on it is known.
     for i in 1..4 {
         let pod = engine.admit(hopeless(i));
         drop(engine.place(&pod));
     }
-    let known = engine.ways();
+    let known = engine.paths();
     for i in 4..100 {
         // A small pod goes between two attempts.
         let gone = engine.cluster().pod(&Key::new("default", format!("bound-{i}"))).expect("a pod").key();
@@ -549,10 +549,10 @@ fn a_pod_that_is_refused_again_costs_what_has_changed_since() {
         assert_eq!((decision.message(), decision.failure()), (message.clone(), expected.failure()));
         assert!(steps < 100, "{steps} steps");
     }
-    let ways = engine.ways();
+    let paths = engine.paths();
     assert_eq!(
-        (ways.refused - known.refused, ways.slow),
-        (96, known.slow),
+        (paths.refused - known.refused, paths.full),
+        (96, known.full),
         "nobody was asked about every node"
     );
     assert_eq!(engine.verdicts(&first), Some(expected.verdicts));

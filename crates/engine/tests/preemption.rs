@@ -231,7 +231,7 @@ fn who_keeps_the_pod_away_has_to_go() {
     let bystander = || pod("bystander").on("a");
     let shy = pod("urgent").priority(100).set(FAR, term("db"));
     let plain = pod("urgent").priority(100).label("app", "urgent");
-    // Both ways: the pod does not want it near, or it does not want the pod near.
+    // Both paths: the pod does not want it near, or it does not want the pod near.
     for pod in [shy, plain] {
         let objects = vec![sized("a", "4"), hostile(), bystander()];
         assert_eq!(preempt(objects, pod), found("a", "hostile"));

@@ -75,7 +75,7 @@ fn resource_of(object: &Object) -> Option<Resource> {
         Object::Node(_)
         | Object::Pod(_)
         | Object::Namespace(_)
-        | Object::Workload(..)
+        | Object::PodOwner(..)
         | Object::PodDisruptionBudget(_)
         | Object::ConfigMap(_) => None,
     }

@@ -235,7 +235,7 @@ pub trait Reserve: Send + Sync {
 
 /// The word that lets a waiting pod through, or refuses it. Clones are the same word; the first one said counts.
 #[derive(Clone, Debug, Default)]
-pub struct Word(Arc<Mutex<Said>>);
+pub struct PermitHandle(Arc<Mutex<Said>>);
 
 #[derive(Debug, Default)]
 struct Said {
@@ -243,7 +243,7 @@ struct Said {
     listener: Option<Waker>,
 }
 
-impl Word {
+impl PermitHandle {
     /// Lets the pod through.
     pub fn allow(&self) {
         self.say(Ok(()));
@@ -263,7 +263,7 @@ impl Word {
     }
 }
 
-impl Future for Word {
+impl Future for PermitHandle {
     type Output = Verdict;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Verdict> {
@@ -287,7 +287,7 @@ pub enum Permission {
         /// How long at most; then the pod is refused.
         timeout: Duration,
         /// Keep a clone of it to say it.
-        word: Word,
+        word: PermitHandle,
     },
 }
 

@@ -1,6 +1,6 @@
 //! Which plugins exist, which extension points their types serve, and how they are made from their arguments.
 
-mod shape;
+mod args_schema;
 
 use std::{
     cell::RefCell,
@@ -19,7 +19,7 @@ use crate::points::{
     PreScore, QueueSort, Requeue, Reserve, Score,
 };
 
-pub use shape::{Field, Shape, shape_of};
+pub use args_schema::{ArgsSchema, Field, shape_of};
 
 /// An extension point that a configuration can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -113,7 +113,7 @@ pub struct Args<'a> {
     given: Option<(&'a Source, &'a Value)>,
     path: String,
     /// Where the shape of the plugin's type is noted, if that is all that is asked for.
-    shape: Option<&'a RefCell<Option<Shape>>>,
+    shape: Option<&'a RefCell<Option<ArgsSchema>>>,
 }
 
 impl<'a> Args<'a> {
@@ -200,7 +200,7 @@ impl Registration {
     }
 
     /// What the arguments must look like; `None` if the plugin takes none.
-    pub fn args_shape(&self) -> Option<Shape> {
+    pub fn args_shape(&self) -> Option<ArgsSchema> {
         let shape = RefCell::new(None);
         let asking = Args { shape: Some(&shape), ..Args::none() };
         // What is asked for is noted before anything can be wrong.

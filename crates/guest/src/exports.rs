@@ -3,9 +3,9 @@
 use std::{cell::OnceCell, thread::LocalKey};
 
 use crate::{
-    Args, Facts, Nodes, Plugin, Pod, PreScore, Verdicts,
+    Args, Attributes, Nodes, Plugin, Pod, PreScore, Verdicts,
     memory::{self, Frame, host, slice, slice_mut},
-    view::PodFacts,
+    view::PodAttributes,
 };
 
 /// Where the macro keeps the plugin. A module has one thread.
@@ -28,7 +28,7 @@ fn ended(result: Result<(), String>) -> u32 {
 /// Makes the plugin.
 pub fn init<P: Plugin>(kept: Kept<P>, args: u32, length: u32) -> u32 {
     let args = std::str::from_utf8(slice(args, length)).unwrap_or_default();
-    let made = P::new(Args(args), &mut Facts(()));
+    let made = P::new(Args(args), &mut Attributes(()));
     ended(made.map(|plugin| kept.with(|kept| drop(kept.set(plugin)))))
 }
 
@@ -44,7 +44,7 @@ fn call<P: Plugin>(
         };
         let frame = memory::frame(frame);
         let nodes = Nodes::of(&frame);
-        let pod = Pod { facts: PodFacts::Memory(frame.pod), texts: nodes.texts };
+        let pod = Pod { attributes: PodAttributes::Memory(frame.pod), texts: nodes.texts };
         ended(run(plugin, &frame, &pod, &nodes))
     })
 }

@@ -1,26 +1,26 @@
 //! Write a plugin of the Supercargo scheduler in Rust, and run it as WebAssembly: without building the scheduler anew.
 //!
-//! A plugin is one trait and one macro. When it starts it asks for the facts that it reads; after that it is called once
-//! for a pod and all nodes, and every fact is a slice with a row for each node.
+//! A plugin is one trait and one macro. When it starts it asks for the attributes that it reads; after that it is called once
+//! for a pod and all nodes, and every attribute is a slice with a row for each node.
 //!
 //! ```
-//! use supercargo_guest::{Args, Column, Facts, Nodes, Plugin, Pod, PodFact, Text};
+//! use supercargo_guest::{Args, Column, Attributes, Nodes, Plugin, Pod, PodAttribute, Text};
 //!
 //! /// Prefers nodes with the pod's favourite disk, and among them those with free cpu.
 //! struct FavouriteDisk {
 //!     disk: Column<Text>,
 //!     free: Column<f64>,
 //!     cpu: Column<f64>,
-//!     wanted: PodFact<Text>,
+//!     wanted: PodAttribute<Text>,
 //! }
 //!
 //! impl Plugin for FavouriteDisk {
-//!     fn new(_: Args<'_>, facts: &mut Facts) -> Result<Self, String> {
+//!     fn new(_: Args<'_>, attributes: &mut Attributes) -> Result<Self, String> {
 //!         Ok(Self {
-//!             disk: facts.node("label:disk"),
-//!             free: facts.node("free:cpu"),
-//!             cpu: facts.node("allocatable:cpu"),
-//!             wanted: facts.pod("label:disk"),
+//!             disk: attributes.node("label:disk"),
+//!             free: attributes.node("free:cpu"),
+//!             cpu: attributes.node("allocatable:cpu"),
+//!             wanted: attributes.pod("label:disk"),
 //!         })
 //!     }
 //!
@@ -43,14 +43,14 @@
 //!
 //! Plugins can be tested without a host: see [`testing`].
 
+mod attributes;
 mod exports;
-mod facts;
 mod memory;
 mod plugin;
 pub mod testing;
 mod view;
 
-pub use facts::{Args, Column, Facts, PodFact, Value};
+pub use attributes::{Args, Attributes, Column, PodAttribute, Value};
 pub use plugin::{Plugin, PreScore};
 pub use view::{Nodes, Pod, Text, Verdict, Verdicts};
 
@@ -77,7 +77,7 @@ pub const ABI_VERSION: u32 = 1;
 /// ```
 /// # use supercargo_guest::*;
 /// # struct Nothing;
-/// # impl Plugin for Nothing { fn new(_: Args<'_>, _: &mut Facts) -> Result<Self, String> { Ok(Self) } }
+/// # impl Plugin for Nothing { fn new(_: Args<'_>, _: &mut Attributes) -> Result<Self, String> { Ok(Self) } }
 /// supercargo_guest::plugin!(Nothing: filter, score, normalize);
 /// ```
 #[macro_export]

@@ -80,12 +80,12 @@ pub(crate) mod host {
         safe fn import_fail(at: *const u8, length: u32);
     }
 
-    pub(crate) fn node_column(fact: &str, form: u32) -> u32 {
-        import_node_column(fact.as_ptr(), fact.len() as u32, form)
+    pub(crate) fn node_column(attribute: &str, form: u32) -> u32 {
+        import_node_column(attribute.as_ptr(), attribute.len() as u32, form)
     }
 
-    pub(crate) fn pod_fact(fact: &str, form: u32) -> u32 {
-        import_pod_fact(fact.as_ptr(), fact.len() as u32, form)
+    pub(crate) fn pod_attribute(attribute: &str, form: u32) -> u32 {
+        import_pod_fact(attribute.as_ptr(), attribute.len() as u32, form)
     }
 
     pub(crate) fn intern(text: &str) -> u32 {
@@ -100,5 +100,5 @@ pub(crate) mod host {
 /// Where there is no host, [`crate::testing`] stands in for it.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod host {
-    pub(crate) use crate::testing::host::{fail, intern, node_column, pod_fact};
+    pub(crate) use crate::testing::host::{fail, intern, node_column, pod_attribute};
 }

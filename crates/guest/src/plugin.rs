@@ -1,6 +1,6 @@
 //! The trait of a plugin.
 
-use crate::{Args, Facts, Nodes, Pod, Verdicts};
+use crate::{Args, Attributes, Nodes, Pod, Verdicts};
 
 /// How preparing ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub enum PreScore {
 /// pod to the next must not change its answers. For one pod, `pre_score`, `score` and `normalize` run one after another on
 /// the same instance, so that what one of them keeps (in a `RefCell`, say) is there for the next.
 pub trait Plugin: Sized + 'static {
-    /// Reads the arguments and asks for facts.
+    /// Reads the arguments and asks for attributes.
     ///
     /// # Errors
     /// What is wrong, to be told as an error of the configuration.
-    fn new(args: Args<'_>, facts: &mut Facts) -> Result<Self, String>;
+    fn new(args: Args<'_>, attributes: &mut Attributes) -> Result<Self, String>;
 
     /// Refuses nodes. What it says of a node must not depend on which others are asked about.
     ///

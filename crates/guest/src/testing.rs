@@ -1,13 +1,13 @@
-//! Tries a plugin without a host: facts are written down by hand, and what it answers can be compared.
+//! Tries a plugin without a host: attributes are written down by hand, and what it answers can be compared.
 //!
 //! ```
-//! use supercargo_guest::{Args, Column, Facts, Nodes, Plugin, Pod, testing::Scene};
+//! use supercargo_guest::{Args, Column, Attributes, Nodes, Plugin, Pod, testing::Scene};
 //!
 //! struct MostPods(Column<i64>);
 //!
 //! impl Plugin for MostPods {
-//!     fn new(_: Args<'_>, facts: &mut Facts) -> Result<Self, String> {
-//!         Ok(Self(facts.node("pods")))
+//!     fn new(_: Args<'_>, attributes: &mut Attributes) -> Result<Self, String> {
+//!         Ok(Self(attributes.node("pods")))
 //!     }
 //!     fn score(&self, _: &Pod<'_>, nodes: &Nodes<'_>, scores: &mut [i64]) -> Result<(), String> {
 //!         scores.copy_from_slice(nodes.column(self.0));
@@ -22,35 +22,35 @@
 use std::{any::Any, cell::RefCell, collections::HashMap};
 
 use crate::{
-    Args, Facts, Nodes, Plugin, Pod, PreScore, Text, Verdict, Verdicts,
-    facts::sealed::Row,
-    view::{Columns as Given, PodFacts, Texts},
+    Args, Attributes, Nodes, Plugin, Pod, PreScore, Text, Verdict, Verdicts,
+    attributes::sealed::Row,
+    view::{Columns as Given, PodAttributes, Texts},
 };
 
-/// The value of a fact.
+/// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fact {
+pub enum Attribute {
     /// A number.
     Number(i64),
     /// A text; as a number it is read.
     Text(String),
 }
 
-impl From<i64> for Fact {
+impl From<i64> for Attribute {
     fn from(number: i64) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<&str> for Fact {
+impl From<&str> for Attribute {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-type Written = HashMap<String, Fact>;
+type Written = HashMap<String, Attribute>;
 
-/// A plugin, some nodes and a pod. Facts that are not written down are absent, as in a cluster.
+/// A plugin, some nodes and a pod. Attributes that are not written down are absent, as in a cluster.
 #[derive(Debug)]
 pub struct Scene<P> {
     plugin: P,
@@ -59,7 +59,7 @@ pub struct Scene<P> {
     pod: Written,
 }
 
-/// What a plugin asked for: each fact with the number of its form.
+/// What a plugin asked for: each attribute with the number of its form.
 #[derive(Clone, Debug, Default)]
 struct Asked {
     node: Vec<(String, u32)>,
@@ -76,18 +76,18 @@ pub(crate) mod host {
     use super::{ASKED, TEXTS};
 
     #[allow(dead_code, reason = "only used where there is no host")]
-    pub(crate) fn node_column(fact: &str, form: u32) -> u32 {
-        ASKED.with_borrow_mut(|asked| place(&mut asked.node, fact, form))
+    pub(crate) fn node_column(attribute: &str, form: u32) -> u32 {
+        ASKED.with_borrow_mut(|asked| place(&mut asked.node, attribute, form))
     }
 
     #[allow(dead_code, reason = "only used where there is no host")]
-    pub(crate) fn pod_fact(fact: &str, form: u32) -> u32 {
-        ASKED.with_borrow_mut(|asked| place(&mut asked.pod, fact, form))
+    pub(crate) fn pod_attribute(attribute: &str, form: u32) -> u32 {
+        ASKED.with_borrow_mut(|asked| place(&mut asked.pod, attribute, form))
     }
 
-    fn place(facts: &mut Vec<(String, u32)>, fact: &str, form: u32) -> u32 {
-        facts.push((fact.to_owned(), form));
-        facts.len() as u32 - 1
+    fn place(attributes: &mut Vec<(String, u32)>, attribute: &str, form: u32) -> u32 {
+        attributes.push((attribute.to_owned(), form));
+        attributes.len() as u32 - 1
     }
 
     pub(crate) fn intern(text: &str) -> u32 {
@@ -116,32 +116,32 @@ impl Columns {
     }
 }
 
-fn integer(fact: Option<&Fact>) -> i64 {
-    match fact {
-        Some(Fact::Number(number)) => *number,
-        Some(Fact::Text(text)) => text.parse().unwrap_or(i64::MIN),
+fn integer(attribute: Option<&Attribute>) -> i64 {
+    match attribute {
+        Some(Attribute::Number(number)) => *number,
+        Some(Attribute::Text(text)) => text.parse().unwrap_or(i64::MIN),
         None => i64::MIN,
     }
 }
 
-fn real(fact: Option<&Fact>) -> f64 {
-    match fact {
-        Some(Fact::Number(number)) => *number as f64,
-        Some(Fact::Text(text)) => text.parse().unwrap_or(f64::NAN),
+fn real(attribute: Option<&Attribute>) -> f64 {
+    match attribute {
+        Some(Attribute::Number(number)) => *number as f64,
+        Some(Attribute::Text(text)) => text.parse().unwrap_or(f64::NAN),
         None => f64::NAN,
     }
 }
 
-fn text(fact: Option<&Fact>) -> Text {
-    Text::from_id(match fact {
-        Some(Fact::Number(number)) => host::intern(&number.to_string()),
-        Some(Fact::Text(text)) => host::intern(text),
+fn text(attribute: Option<&Attribute>) -> Text {
+    Text::from_id(match attribute {
+        Some(Attribute::Number(number)) => host::intern(&number.to_string()),
+        Some(Attribute::Text(text)) => host::intern(text),
         None => 0,
     })
 }
 
-fn column(nodes: &[Written], fact: &str, form: u32) -> Box<dyn Any> {
-    let of_nodes = nodes.iter().map(|node| node.get(fact));
+fn column(nodes: &[Written], attribute: &str, form: u32) -> Box<dyn Any> {
+    let of_nodes = nodes.iter().map(|node| node.get(attribute));
     match form {
         0 => Box::new(of_nodes.map(integer).collect::<Vec<_>>()),
         1 => Box::new(of_nodes.map(real).collect::<Vec<_>>()),
@@ -149,11 +149,11 @@ fn column(nodes: &[Written], fact: &str, form: u32) -> Box<dyn Any> {
     }
 }
 
-fn bits(fact: Option<&Fact>, form: u32) -> u64 {
+fn bits(attribute: Option<&Attribute>, form: u32) -> u64 {
     match form {
-        0 => integer(fact) as u64,
-        1 => real(fact).to_bits(),
-        _ => u64::from(text(fact).id()),
+        0 => integer(attribute) as u64,
+        1 => real(attribute).to_bits(),
+        _ => u64::from(text(attribute).id()),
     }
 }
 
@@ -164,33 +164,35 @@ impl<P: Plugin> Scene<P> {
     /// What the plugin says is wrong with them.
     pub fn new(args: &str) -> Result<Self, String> {
         ASKED.take();
-        let plugin = P::new(Args(args), &mut Facts(()))?;
+        let plugin = P::new(Args(args), &mut Attributes(()))?;
         Ok(Self { plugin, asked_for: ASKED.take(), nodes: Vec::new(), pod: Written::new() })
     }
 
-    /// Adds a node with these facts.
+    /// Adds a node with these attributes.
     #[must_use]
-    pub fn node(mut self, facts: &[(&str, Fact)]) -> Self {
-        self.nodes.push(written(facts));
+    pub fn node(mut self, attributes: &[(&str, Attribute)]) -> Self {
+        self.nodes.push(written(attributes));
         self
     }
 
-    /// The pod has these facts.
+    /// The pod has these attributes.
     #[must_use]
-    pub fn pod(mut self, facts: &[(&str, Fact)]) -> Self {
-        self.pod = written(facts);
+    pub fn pod(mut self, attributes: &[(&str, Attribute)]) -> Self {
+        self.pod = written(attributes);
         self
     }
 
     fn show<T>(&self, show: impl FnOnce(&P, &Pod<'_>, &Nodes<'_>) -> T) -> T {
         let Asked { node, pod } = &self.asked_for;
-        let columns = Columns(node.iter().map(|(fact, form)| column(&self.nodes, fact, *form)).collect());
-        let facts: Vec<u64> = pod.iter().map(|(fact, form)| bits(self.pod.get(fact), *form)).collect();
+        let columns =
+            Columns(node.iter().map(|(attribute, form)| column(&self.nodes, attribute, *form)).collect());
+        let attributes: Vec<u64> =
+            pod.iter().map(|(attribute, form)| bits(self.pod.get(attribute), *form)).collect();
         let asked: Vec<u32> = (0..self.nodes.len() as u32).collect();
         let texts = TEXTS.with_borrow(Clone::clone);
         let texts = Texts::List(&texts);
         let nodes = Nodes { rows: self.nodes.len(), asked: &asked, columns: Given::Given(&columns), texts };
-        show(&self.plugin, &Pod { facts: PodFacts::Given(&facts), texts }, &nodes)
+        show(&self.plugin, &Pod { attributes: PodAttributes::Given(&attributes), texts }, &nodes)
     }
 
     /// The scores of the nodes, before they are normalized; `None` if the plugin skips the pod.
@@ -240,6 +242,6 @@ impl<P: Plugin> Scene<P> {
     }
 }
 
-fn written(facts: &[(&str, Fact)]) -> Written {
-    facts.iter().map(|(name, fact)| ((*name).to_owned(), fact.clone())).collect()
+fn written(attributes: &[(&str, Attribute)]) -> Written {
+    attributes.iter().map(|(name, attribute)| ((*name).to_owned(), attribute.clone())).collect()
 }

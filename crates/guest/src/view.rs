@@ -1,12 +1,12 @@
 //! What a plugin sees in a call: the pod, the nodes, and where its answers go.
 
 use crate::{
-    Column, PodFact, Value,
-    facts::sealed,
+    Column, PodAttribute, Value,
+    attributes::sealed,
     memory::{Frame, host, slice},
 };
 
-/// A text that a fact holds. Equal texts are equal values; their order means nothing.
+/// A text that an attribute holds. Equal texts are equal values; their order means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Text(u32);
@@ -32,13 +32,13 @@ impl Text {
 /// The pod that is to be placed.
 #[derive(Clone, Copy, Debug)]
 pub struct Pod<'a> {
-    pub(crate) facts: PodFacts<'a>,
+    pub(crate) attributes: PodAttributes<'a>,
     pub(crate) texts: Texts<'a>,
 }
 
-/// Where the facts of the pod are.
+/// Where the attributes of the pod are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum PodFacts<'a> {
+pub(crate) enum PodAttributes<'a> {
     /// The address of the first.
     Memory(u32),
     /// In tests.
@@ -46,11 +46,13 @@ pub(crate) enum PodFacts<'a> {
 }
 
 impl<'a> Pod<'a> {
-    /// A fact that was asked for.
-    pub fn get<T: Value>(&self, fact: PodFact<T>) -> T {
-        let bits = match self.facts {
-            PodFacts::Memory(first) => slice::<u64>(first, fact.index + 1)[fact.index as usize],
-            PodFacts::Given(facts) => facts[fact.index as usize],
+    /// An attribute that was asked for.
+    pub fn get<T: Value>(&self, attribute: PodAttribute<T>) -> T {
+        let bits = match self.attributes {
+            PodAttributes::Memory(first) => {
+                slice::<u64>(first, attribute.index + 1)[attribute.index as usize]
+            }
+            PodAttributes::Given(attributes) => attributes[attribute.index as usize],
         };
         <T as sealed::Value>::from_bits(bits)
     }
@@ -124,7 +126,7 @@ impl<'a> Nodes<'a> {
         self.asked.iter().map(|row| *row as usize)
     }
 
-    /// A fact that was asked for, of every row.
+    /// An attribute that was asked for, of every row.
     #[allow(private_bounds, reason = "only i64, f64 and Text are values")]
     pub fn column<T: Value + sealed::Row>(&self, column: Column<T>) -> &'a [T] {
         match self.columns {
@@ -161,7 +163,7 @@ pub struct Verdicts<'a> {
 }
 
 impl Verdicts<'_> {
-    /// Refuses the node of a row, for a reason that was made with [`crate::Facts::text`] or [`Self::reason`].
+    /// Refuses the node of a row, for a reason that was made with [`crate::Attributes::text`] or [`Self::reason`].
     pub fn refuse(&mut self, row: usize, verdict: Verdict, reason: Text) {
         self.codes[row] = verdict as u32;
         self.reasons[row] = reason.id();

@@ -38,7 +38,7 @@ const SWEEP_PERIOD: Duration = Duration::from_secs(6 * 60);
 
 /// Records events. Clones record to the same queues; writing ends with the last of them.
 #[derive(Clone)]
-pub struct Recorder {
+pub struct EventRecorder {
     shared: Arc<Shared>,
     _open: Arc<Open>,
 }
@@ -74,7 +74,7 @@ impl Drop for Busy {
 }
 
 /// Opens a recorder for the schedulers on a host.
-pub fn open(world: &SharedWorld, host: impl Into<String>) -> Recorder {
+pub fn open(world: &SharedWorld, host: impl Into<String>) -> EventRecorder {
     let shared = Arc::new(Shared {
         world: world.clone(),
         host: host.into(),
@@ -86,10 +86,10 @@ pub fn open(world: &SharedWorld, host: impl Into<String>) -> Recorder {
         world.spawn(Box::pin(shared.clone().write_all()));
     }
     world.spawn(Box::pin(shared.clone().sweep()));
-    Recorder { _open: Arc::new(Open(shared.clone())), shared }
+    EventRecorder { _open: Arc::new(Open(shared.clone())), shared }
 }
 
-impl Recorder {
+impl EventRecorder {
     /// Records an event. This never waits; what does not fit is dropped, and counted.
     pub fn record(&self, event: Event) {
         let shared = &self.shared;

@@ -78,7 +78,7 @@ pub(crate) fn random_uuid(world: &dyn World) -> String {
 
 /// How we stand in the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum LeadershipState {
     /// Somebody else leads, or nobody yet.
     Waiting,
     /// We lead.
@@ -98,7 +98,7 @@ pub struct Lease {
 struct Shared {
     world: SharedWorld,
     terms: Terms,
-    standing: watch::Sender<Standing>,
+    state: watch::Sender<LeadershipState>,
     /// Whether we have been asked to give the lease back.
     leaving: watch::Sender<bool>,
     observed: Mutex<Observed>,
@@ -121,7 +121,7 @@ pub fn campaign(world: &SharedWorld, terms: Terms) -> Lease {
     let shared = Arc::new(Shared {
         world: world.clone(),
         terms,
-        standing: watch::Sender::new(Standing::Waiting),
+        state: watch::Sender::new(LeadershipState::Waiting),
         leaving: watch::Sender::new(false),
         observed: Mutex::default(),
     });
@@ -133,24 +133,24 @@ impl Lease {
     /// Whether we hold a valid lease at this moment: to be asked right before anything is written.
     pub fn is_held(&self) -> bool {
         let shared = &self.shared;
-        *shared.standing.borrow() == Standing::Leading
+        *shared.state.borrow() == LeadershipState::Leading
             && !*shared.leaving.borrow()
             && shared.world.uptime() < shared.observed().valid_until
     }
 
     /// How we stand.
-    pub fn standing(&self) -> Standing {
-        *self.shared.standing.borrow()
+    pub fn state(&self) -> LeadershipState {
+        *self.shared.state.borrow()
     }
 
     /// Ends when we lead; or gives false when that will never be.
     pub async fn acquired(&self) -> bool {
-        self.until(|standing| standing != Standing::Waiting).await == Standing::Leading
+        self.until(|state| state != LeadershipState::Waiting).await == LeadershipState::Leading
     }
 
     /// Ends when we have led and do so no more, or have given the lease back.
     pub async fn lost(&self) {
-        self.until(|standing| matches!(standing, Standing::Lost | Standing::Released)).await;
+        self.until(|state| matches!(state, LeadershipState::Lost | LeadershipState::Released)).await;
     }
 
     /// Who holds the lease, as far as is known; empty for nobody.
@@ -165,10 +165,10 @@ impl Lease {
         self.lost().await;
     }
 
-    async fn until(&self, wanted: impl Fn(Standing) -> bool) -> Standing {
-        let mut standing = self.shared.standing.subscribe();
-        let found = standing.wait_for(|standing| wanted(*standing)).await;
-        found.map_or(Standing::Lost, |standing| *standing)
+    async fn until(&self, wanted: impl Fn(LeadershipState) -> bool) -> LeadershipState {
+        let mut state = self.shared.state.subscribe();
+        let found = state.wait_for(|state| wanted(*state)).await;
+        found.map_or(LeadershipState::Lost, |state| *state)
     }
 }
 
@@ -178,17 +178,17 @@ impl Shared {
         tracing::info!(lease, identity = self.terms.identity, "waiting for the lease");
         if self.acquire().await {
             tracing::info!(lease, "we lead");
-            self.standing.send_replace(Standing::Leading);
+            self.state.send_replace(LeadershipState::Leading);
             self.record_event("became leader");
             self.stay().await;
             if !*self.leaving.borrow() {
                 tracing::error!(lease, "the lease is lost");
-                self.standing.send_replace(Standing::Lost);
+                self.state.send_replace(LeadershipState::Lost);
                 return;
             }
             self.give_back().await;
         }
-        self.standing.send_replace(Standing::Released);
+        self.state.send_replace(LeadershipState::Released);
     }
 
     /// Tries until it has the lease; false if it is to leave before.
@@ -408,7 +408,7 @@ impl Shared {
     }
 
     fn is_leading(&self) -> bool {
-        *self.standing.borrow() == Standing::Leading
+        *self.state.borrow() == LeadershipState::Leading
     }
 
     fn is_ours(&self) -> bool {

@@ -3,7 +3,7 @@
 //! Everything that happens outside the process goes through one door, [`world::World`].
 
 pub mod events;
-pub mod feed;
+pub mod informer;
 pub mod lease;
 pub mod real;
 pub mod requests;

@@ -16,14 +16,14 @@ use crate::{
     node::Node,
     object::{Kind, Object},
     pod::Pod,
-    pod_groups::PodGroups,
+    pod_classes::PodClasses,
+    pod_owner::{Namespace, PodDisruptionBudget, PodOwner, PodOwnerKind},
     ports::{TakenPorts, UsedPorts},
     resources::Resources,
     storage::{
         CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
         VolumeAttachment, VolumeSource,
     },
-    workload::{Namespace, PodDisruptionBudget, Workload, WorkloadKind},
 };
 
 /// A node's place in the cluster's tables. It is given to another node only after this one is gone.
@@ -139,16 +139,16 @@ pub struct Cluster {
     /// Where each bound pod is, by the node's name: the node may not be known yet.
     bound: HashMap<Key, Arc<Pod>>,
     /// Pods whose node is not known (yet, or any more).
-    homeless: HashMap<Name, Vec<Arc<Pod>>>,
+    orphaned: HashMap<Name, Vec<Arc<Pod>>>,
     columns: Columns,
     label_columns: LabelColumns,
-    groups: PodGroups,
+    groups: PodClasses,
     changes: Changes,
     images: HashMap<Name, ImageState>,
     taken_ports: TakenPorts,
     claim_users: HashMap<Key, usize>,
     namespaces: BTreeMap<Name, Namespace>,
-    workloads: BTreeMap<(WorkloadKind, Key), Workload>,
+    pod_owners: BTreeMap<(PodOwnerKind, Key), PodOwner>,
     volumes: BTreeMap<Name, PersistentVolume>,
     claims: HashMap<Key, PersistentVolumeClaim>,
     storage_classes: HashMap<Name, StorageClass>,
@@ -207,7 +207,7 @@ impl Cluster {
     }
 
     /// Bound pods that are alike, counted by node.
-    pub fn groups(&self) -> &PodGroups {
+    pub fn groups(&self) -> &PodClasses {
         &self.groups
     }
 
@@ -247,19 +247,19 @@ impl Cluster {
     }
 
     /// The services of a namespace, by name.
-    pub fn services<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Workload> {
-        let first = (WorkloadKind::Service, Key::new(namespace, ""));
-        self.workloads
+    pub fn services<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a PodOwner> {
+        let first = (PodOwnerKind::Service, Key::new(namespace, ""));
+        self.pod_owners
             .range(first..)
             .take_while(move |((kind, key), _)| {
-                *kind == WorkloadKind::Service && &*key.namespace == namespace
+                *kind == PodOwnerKind::Service && &*key.namespace == namespace
             })
-            .map(|(_, workload)| workload)
+            .map(|(_, pod_owner)| pod_owner)
     }
 
     /// A service or controller by name.
-    pub fn workload(&self, kind: WorkloadKind, key: &Key) -> Option<&Workload> {
-        self.workloads.get(&(kind, key.clone()))
+    pub fn pod_owner(&self, kind: PodOwnerKind, key: &Key) -> Option<&PodOwner> {
+        self.pod_owners.get(&(kind, key.clone()))
     }
 
     /// A persistent volume.
@@ -324,7 +324,7 @@ impl Cluster {
             Kind::Node => Object::Node((*self.node(&key.name)?.node).clone()),
             Kind::Pod => Object::Pod((**self.pod(key)?).clone()),
             Kind::Namespace => Object::Namespace(self.namespaces.get(&key.name)?.clone()),
-            Kind::Workload(kind) => Object::Workload(kind, self.workload(kind, key)?.clone()),
+            Kind::PodOwner(kind) => Object::PodOwner(kind, self.pod_owner(kind, key)?.clone()),
             Kind::PersistentVolume => Object::PersistentVolume(self.volume(&key.name)?.clone()),
             Kind::PersistentVolumeClaim => Object::PersistentVolumeClaim(self.claim(key)?.clone()),
             Kind::StorageClass => Object::StorageClass(self.storage_class(&key.name)?.clone()),
@@ -352,11 +352,11 @@ impl Cluster {
                     self.namespaces.insert(ns.name.clone(), ns);
                 }
             }
-            Object::Workload(kind, workload) => {
-                let key = (kind, workload.key());
-                if self.workloads.get(&key) != Some(&workload) {
+            Object::PodOwner(kind, pod_owner) => {
+                let key = (kind, pod_owner.key());
+                if self.pod_owners.get(&key) != Some(&pod_owner) {
                     self.changes.fact();
-                    self.workloads.insert(key, workload);
+                    self.pod_owners.insert(key, pod_owner);
                 }
             }
             Object::PersistentVolume(volume) => {
@@ -404,9 +404,9 @@ impl Cluster {
                 self.changes.fact();
                 self.namespaces.remove(&key.name);
             }
-            Kind::Workload(kind) => {
+            Kind::PodOwner(kind) => {
                 self.changes.fact();
-                self.workloads.remove(&(kind, key.clone()));
+                self.pod_owners.remove(&(kind, key.clone()));
             }
             Kind::PersistentVolume => drop(self.volumes.remove(&key.name)),
             Kind::PersistentVolumeClaim => drop(self.claims.remove(key)),
@@ -463,7 +463,7 @@ impl Cluster {
         self.by_name.insert(node.name.clone(), id);
         self.count_images_but(id, &node, &Node::default());
         self.enter_zone(node.zone(), id);
-        let waiting = self.homeless.remove(&node.name).unwrap_or_default();
+        let waiting = self.orphaned.remove(&node.name).unwrap_or_default();
         self.slots[id.index()] = Some(NodeInfo::new(id, node));
         self.set_columns(id);
         for pod in waiting {
@@ -501,7 +501,7 @@ impl Cluster {
             self.taken_ports.remove(&pod.spec.host_ports, id);
         }
         if !info.pods.is_empty() {
-            self.homeless.insert(info.node.name.clone(), info.pods);
+            self.orphaned.insert(info.node.name.clone(), info.pods);
         }
     }
 
@@ -542,10 +542,10 @@ impl Cluster {
             self.taken_ports.remove(&pod.spec.host_ports, id);
             self.changes.pod(PodChange { node: id, pod: pod.clone(), added: false });
             self.count_claims(&pod, false);
-        } else if let Some(waiting) = self.homeless.get_mut(node) {
+        } else if let Some(waiting) = self.orphaned.get_mut(node) {
             waiting.retain(|other| other.uid != pod.uid);
             if waiting.is_empty() {
-                self.homeless.remove(node);
+                self.orphaned.remove(node);
             }
         }
         Some(pod)
@@ -565,7 +565,7 @@ impl Cluster {
                 self.taken_ports.add(&pod.spec.host_ports, id);
                 self.changes.pod(PodChange { node: id, pod, added: true });
             }
-            None => self.homeless.entry(node.clone()).or_default().push(pod),
+            None => self.orphaned.entry(node.clone()).or_default().push(pod),
         }
     }
 

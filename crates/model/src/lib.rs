@@ -15,7 +15,8 @@ pub mod node;
 pub mod node_set;
 pub mod object;
 pub mod pod;
-pub mod pod_groups;
+pub mod pod_classes;
+pub mod pod_owner;
 pub mod ports;
 pub mod quantity;
 pub mod resources;
@@ -26,7 +27,6 @@ pub mod taint;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod work;
-pub mod workload;
 
 pub use cluster::{Cluster, NodeId, NodeInfo};
 pub use config_map::ConfigMap;

@@ -9,11 +9,11 @@ use crate::{
     config_map::ConfigMap,
     node::Node,
     pod::Pod,
+    pod_owner::{Namespace, PodDisruptionBudget, PodOwner, PodOwnerKind, SelectsByMap, SelectsBySelector},
     storage::{
         CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
         VolumeAttachment,
     },
-    workload::{Namespace, PodDisruptionBudget, SelectsByMap, SelectsBySelector, Workload, WorkloadKind},
 };
 
 /// An object that a scheduler reads.
@@ -23,7 +23,7 @@ pub enum Object {
     Node(Node),
     Pod(Pod),
     Namespace(Namespace),
-    Workload(WorkloadKind, Workload),
+    PodOwner(PodOwnerKind, PodOwner),
     PersistentVolume(PersistentVolume),
     PersistentVolumeClaim(PersistentVolumeClaim),
     StorageClass(StorageClass),
@@ -42,7 +42,7 @@ pub enum Kind {
     Node,
     Pod,
     Namespace,
-    Workload(WorkloadKind),
+    PodOwner(PodOwnerKind),
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
@@ -59,10 +59,10 @@ const KINDS: &[(&str, &str, Kind, bool)] = &[
     ("", "Node", Kind::Node, false),
     ("", "Pod", Kind::Pod, true),
     ("", "Namespace", Kind::Namespace, false),
-    ("", "Service", Kind::Workload(WorkloadKind::Service), true),
-    ("", "ReplicationController", Kind::Workload(WorkloadKind::ReplicationController), true),
-    ("apps", "ReplicaSet", Kind::Workload(WorkloadKind::ReplicaSet), true),
-    ("apps", "StatefulSet", Kind::Workload(WorkloadKind::StatefulSet), true),
+    ("", "Service", Kind::PodOwner(PodOwnerKind::Service), true),
+    ("", "ReplicationController", Kind::PodOwner(PodOwnerKind::ReplicationController), true),
+    ("apps", "ReplicaSet", Kind::PodOwner(PodOwnerKind::ReplicaSet), true),
+    ("apps", "StatefulSet", Kind::PodOwner(PodOwnerKind::StatefulSet), true),
     ("", "PersistentVolume", Kind::PersistentVolume, false),
     ("", "PersistentVolumeClaim", Kind::PersistentVolumeClaim, true),
     ("storage.k8s.io", "StorageClass", Kind::StorageClass, false),
@@ -99,7 +99,7 @@ impl Object {
             Self::Node(_) => Kind::Node,
             Self::Pod(_) => Kind::Pod,
             Self::Namespace(_) => Kind::Namespace,
-            Self::Workload(kind, _) => Kind::Workload(*kind),
+            Self::PodOwner(kind, _) => Kind::PodOwner(*kind),
             Self::PersistentVolume(_) => Kind::PersistentVolume,
             Self::PersistentVolumeClaim(_) => Kind::PersistentVolumeClaim,
             Self::StorageClass(_) => Kind::StorageClass,
@@ -119,7 +119,7 @@ impl Object {
             Self::Node(node) => unspaced(&node.name),
             Self::Pod(pod) => pod.key(),
             Self::Namespace(namespace) => unspaced(&namespace.name),
-            Self::Workload(_, workload) => workload.key(),
+            Self::PodOwner(_, pod_owner) => pod_owner.key(),
             Self::PersistentVolume(volume) => unspaced(&volume.name),
             Self::PersistentVolumeClaim(claim) => claim.key(),
             Self::StorageClass(class) => unspaced(&class.name),
@@ -140,10 +140,10 @@ impl Object {
             Kind::Node => Self::Node(Deserialize::deserialize(from)?),
             Kind::Pod => Self::Pod(Deserialize::deserialize(from)?),
             Kind::Namespace => Self::Namespace(Deserialize::deserialize(from)?),
-            Kind::Workload(kind @ (WorkloadKind::Service | WorkloadKind::ReplicationController)) => {
-                Self::Workload(kind, SelectsByMap::deserialize(from)?.into())
+            Kind::PodOwner(kind @ (PodOwnerKind::Service | PodOwnerKind::ReplicationController)) => {
+                Self::PodOwner(kind, SelectsByMap::deserialize(from)?.into())
             }
-            Kind::Workload(kind) => Self::Workload(kind, SelectsBySelector::deserialize(from)?.into()),
+            Kind::PodOwner(kind) => Self::PodOwner(kind, SelectsBySelector::deserialize(from)?.into()),
             Kind::PersistentVolume => Self::PersistentVolume(Deserialize::deserialize(from)?),
             Kind::PersistentVolumeClaim => Self::PersistentVolumeClaim(Deserialize::deserialize(from)?),
             Kind::StorageClass => Self::StorageClass(Deserialize::deserialize(from)?),
@@ -325,11 +325,11 @@ fn decode(source: &Source, kind: Kind, value: &Value, path: &str) -> Result<Obje
         Kind::Node => Object::Node(typed(source, value, path)?),
         Kind::Pod => Object::Pod(typed(source, value, path)?),
         Kind::Namespace => Object::Namespace(typed(source, value, path)?),
-        Kind::Workload(kind @ (WorkloadKind::Service | WorkloadKind::ReplicationController)) => {
-            Object::Workload(kind, typed::<SelectsByMap>(source, value, path)?.into())
+        Kind::PodOwner(kind @ (PodOwnerKind::Service | PodOwnerKind::ReplicationController)) => {
+            Object::PodOwner(kind, typed::<SelectsByMap>(source, value, path)?.into())
         }
-        Kind::Workload(kind) => {
-            Object::Workload(kind, typed::<SelectsBySelector>(source, value, path)?.into())
+        Kind::PodOwner(kind) => {
+            Object::PodOwner(kind, typed::<SelectsBySelector>(source, value, path)?.into())
         }
         Kind::PersistentVolume => Object::PersistentVolume(typed(source, value, path)?),
         Kind::PersistentVolumeClaim => Object::PersistentVolumeClaim(typed(source, value, path)?),

@@ -211,10 +211,10 @@ fn services_are_those_of_a_namespace() {
         cluster.services(namespace).map(|s| s.name.to_string()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!((&*names(&cluster, "b"), &*names(&cluster, "")), ("db web", ""));
-    let Some(Object::Workload(kind, workload)) = support::objects(&service("b", "web")).pop() else {
+    let Some(Object::PodOwner(kind, pod_owner)) = support::objects(&service("b", "web")).pop() else {
         panic!("a service");
     };
-    cluster.remove(Kind::Workload(kind), &workload.key());
+    cluster.remove(Kind::PodOwner(kind), &pod_owner.key());
     assert_eq!((&*names(&cluster, "b"), &*names(&cluster, "a")), ("db", "web"));
 }
 

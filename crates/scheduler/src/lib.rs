@@ -12,7 +12,7 @@ use supercargo_engine::{Backoff, QueueSettings};
 use supercargo_extender::{Strictness, Wanted, Watcher};
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
-    feed::{self, InformerHealth},
+    informer::{self, InformerHealth},
     lease::{self, Lease, Terms},
     real::host_name,
     scheduler::{Parts, Scheduler, meter::Meter},
@@ -59,7 +59,7 @@ pub fn assemble(
     let preferences = preferences(configuration)?;
     let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
     let wanted = Arc::new(Wanted::by(&configuration.extenders));
-    let resources = feed::resources(&config_maps).into_iter();
+    let resources = informer::resources(&config_maps).into_iter();
     let resources = resources.map(|resource| resource.with_texts(&wanted)).collect();
     Ok(Scheduler::new(Parts {
         world: world.clone(),
@@ -69,15 +69,15 @@ pub fn assemble(
             extenders: !configuration.extenders.is_empty(),
             ..QueueSettings::default()
         },
-        facts: match (&lease, configuration.delay_cache_until_active) {
+        watch_events: match (&lease, configuration.delay_cache_until_active) {
             (Some(lease), true) => {
                 let lease = lease.clone();
                 let leads = async move {
                     lease.acquired().await;
                 };
-                feed::open_after(world, resources, &outside.informers, Box::pin(leads))
+                informer::open_after(world, resources, &outside.informers, Box::pin(leads))
             }
-            _ => feed::open(world, resources, &outside.informers),
+            _ => informer::open(world, resources, &outside.informers),
         },
         lease,
         volume_timeouts: arguments::volume_timeouts(configuration)?,

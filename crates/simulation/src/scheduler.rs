@@ -10,7 +10,7 @@ use supercargo_config::Configuration;
 use supercargo_extender::NoWatcher;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
-    scheduler::meter::{Attempted, Meter, Standing},
+    scheduler::meter::{Attempted, Meter, QueueStats},
     world::SharedWorld,
 };
 use supercargo_manifest::Problems;
@@ -124,8 +124,8 @@ impl Meter for Counters {
         locked(&self.0).victims += victims as i64;
     }
 
-    fn stands(&self, standing: &Standing) {
-        let waiting = &standing.waiting;
+    fn queue_stats(&self, stats: &QueueStats) {
+        let waiting = &stats.waiting;
         let queues = [
             ("active", waiting.active),
             ("backoff", waiting.backoff),
@@ -133,7 +133,7 @@ impl Meter for Counters {
             ("gated", waiting.gated),
         ];
         let mut incoming = BTreeMap::new();
-        for ((queue, cause), count) in &standing.incoming {
+        for ((queue, cause), count) in &stats.incoming {
             *incoming.entry(format!("{}>{}", cause.label(), queue.name())).or_default() += *count as i64;
         }
         let mut metrics = locked(&self.0);

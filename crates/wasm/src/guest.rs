@@ -21,7 +21,7 @@ use supercargo_model::{
 use wasmtime::InstancePre;
 
 use crate::{
-    facts::NO_TEXT,
+    attributes::NO_TEXT,
     host::{Event, Host},
     instance::{End, Fault, Instance},
     module::{Step, Steps},

@@ -9,7 +9,7 @@ use supercargo_model::{
 use wasmtime::{AsContextMut, Error, InstancePre, Memory, Store, Trap, TypedFunc, WasmParams, WasmResults};
 
 use crate::{
-    facts::{Form, NodeFact},
+    attributes::{Form, NodeAttribute},
     module::{ABI, ABI_VERSION, ALLOC, INIT, INITIALIZE, Step},
     settings::{Bytes, Limits},
     state::State,
@@ -60,7 +60,7 @@ pub(crate) struct Instance {
     frame: Block,
     pod: Block,
     column_table: Block,
-    /// The column of each node fact that the guest asked for.
+    /// The column of each node attribute that the guest asked for.
     columns: Vec<Block>,
     asked: Block,
     scores: Block,
@@ -82,7 +82,7 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Starts a guest and lets it ask for its facts.
+    /// Starts a guest and lets it ask for its attributes.
     pub(crate) fn start(
         pre: &InstancePre<State>,
         args: &str,
@@ -138,11 +138,12 @@ impl Instance {
         }
         started.store.data_mut().asks = false;
         let state = started.store.data();
-        let (node_facts, pod_facts) = (state.node_facts.len(), state.pod_facts.len() as u32);
-        started.columns = vec![Block::default(); node_facts];
+        let (node_attributes, pod_attributes) =
+            (state.node_attributes.len(), state.pod_attributes.len() as u32);
+        started.columns = vec![Block::default(); node_attributes];
         started.frame = started.allocate(FRAME_BYTES)?;
-        started.pod = started.allocate(8 * pod_facts)?;
-        started.column_table = started.allocate(4 * node_facts as u32)?;
+        started.pod = started.allocate(8 * pod_attributes)?;
+        started.column_table = started.allocate(4 * node_attributes as u32)?;
         Ok(started)
     }
 
@@ -159,8 +160,8 @@ impl Instance {
 
     /// Whether a fresh instance would do better: this one keeps too many texts of the past.
     pub(crate) fn is_worn(&self) -> bool {
-        let State { node_facts, texts, .. } = self.store.data();
-        let columns = node_facts.iter().filter(|(_, form)| *form == Form::Text).count();
+        let State { node_attributes, texts, .. } = self.store.data();
+        let columns = node_attributes.iter().filter(|(_, form)| *form == Form::Text).count();
         texts.all().len() > SPARE_TEXTS + TEXTS_FOR_EACH * columns * self.rows.len()
     }
 
@@ -184,7 +185,7 @@ impl Instance {
         self.follow(cluster)?;
         if let Some(node) = would_be {
             let (data, state) = self.memory.data_and_store_mut(&mut self.store);
-            write_row(data, state, &self.columns, node.id.index(), Some(node), NodeFact::reads_load);
+            write_row(data, state, &self.columns, node.id.index(), Some(node), NodeAttribute::reads_load);
             self.pretended = Some(node.id);
         }
         let rows = self.rows.len() as u32;
@@ -286,7 +287,7 @@ impl Instance {
                 let (data, state) = self.memory.data_and_store_mut(&mut self.store);
                 for id in missed.map(|change| change.node).chain(self.pretended.take()) {
                     let node = cluster.node_at(id);
-                    write_row(data, state, &self.columns, id.index(), Some(node), NodeFact::reads_load);
+                    write_row(data, state, &self.columns, id.index(), Some(node), NodeAttribute::reads_load);
                 }
             }
             None => self.rewrite(cluster)?,
@@ -310,7 +311,7 @@ impl Instance {
                 (None, None) => continue,
                 _ => false,
             };
-            write_row(data, state, &self.columns, row, node, |fact| !same || fact.reads_load());
+            write_row(data, state, &self.columns, row, node, |attribute| !same || attribute.reads_load());
             *known = node.map(|node| node.node.clone());
         }
         Ok(())
@@ -318,7 +319,7 @@ impl Instance {
 
     fn make_columns(&mut self, rows: u32) -> Result<(), Fault> {
         for index in 0..self.columns.len() {
-            let width = self.store.data().node_facts[index].1.width();
+            let width = self.store.data().node_attributes[index].1.width();
             let (before, wanted) = (self.columns[index], rows.saturating_mul(width));
             self.columns[index] = self.room(before, wanted)?;
             if self.columns[index].at != before.at || before.bytes == 0 {
@@ -335,9 +336,9 @@ impl Instance {
 
     fn write_pod(&mut self, pod: &Pod) {
         let (data, state) = self.memory.data_and_store_mut(&mut self.store);
-        let State { pod_facts, texts, .. } = state;
-        for (index, (fact, form)) in pod_facts.iter().enumerate() {
-            let bits = fact.of(pod).bits(*form, |text| texts.id(text));
+        let State { pod_attributes, texts, .. } = state;
+        for (index, (attribute, form)) in pod_attributes.iter().enumerate() {
+            let bits = attribute.of(pod).bits(*form, |text| texts.id(text));
             put(data, self.pod.at + 8 * index as u32, &bits.to_le_bytes());
         }
     }
@@ -438,11 +439,13 @@ fn write_row(
     columns: &[Block],
     row: usize,
     node: Option<&NodeInfo>,
-    wanted: impl Fn(&NodeFact) -> bool,
+    wanted: impl Fn(&NodeAttribute) -> bool,
 ) {
-    let State { node_facts, texts, .. } = state;
-    for ((fact, form), column) in node_facts.iter().zip(columns).filter(|((fact, _), _)| wanted(fact)) {
-        let bits = node.map_or(0, |node| fact.of(node).bits(*form, |text| texts.id(text)));
+    let State { node_attributes, texts, .. } = state;
+    for ((attribute, form), column) in
+        node_attributes.iter().zip(columns).filter(|((attribute, _), _)| wanted(attribute))
+    {
+        let bits = node.map_or(0, |node| attribute.of(node).bits(*form, |text| texts.id(text)));
         let at = column.at + row as u32 * form.width();
         match form {
             Form::Integer | Form::Real => put(data, at, &bits.to_le_bytes()),

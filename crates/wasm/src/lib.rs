@@ -1,7 +1,7 @@
 //! Plugins in WebAssembly: loaded from a file by the configuration, kept within limits, asked once about all nodes, and
 //! replaced when their file changes.
 //!
-//! A guest is a core module with the exports and imports that `ABI.md` beside this crate describes. It asks for the facts
+//! A guest is a core module with the exports and imports that `ABI.md` beside this crate describes. It asks for the attributes
 //! that it reads when it starts; they lie as columns in its memory, and only what has changed is written again. A call is
 //! one call for all nodes. The crate `supercargo-guest` is the other side, for guests in Rust.
 //!
@@ -12,8 +12,8 @@
 //! registry.load_others_with(supercargo_wasm::Host::default());
 //! ```
 
+mod attributes;
 mod complexity;
-mod facts;
 mod fast;
 mod guest;
 mod host;

@@ -6,12 +6,12 @@ use foldhash::fast::RandomState;
 use supercargo_model::Name;
 use wasmtime::{Caller, Error, Extern, Linker, ResourceLimiter};
 
-use crate::facts::{Form, NO_TEXT, NodeFact, PodFact};
+use crate::attributes::{Form, NO_TEXT, NodeAttribute, PodAttribute};
 
 /// The module that guests import from.
 pub(crate) const IMPORTS: &str = "supercargo";
 /// A guest that wants more columns than this is mistaken.
-const MAX_FACTS: usize = 1024;
+const MAX_ATTRIBUTES: usize = 1024;
 /// What a guest says is cut here.
 const MAX_MESSAGE_BYTES: usize = 1024;
 /// A single text is not longer than this.
@@ -68,10 +68,10 @@ fn cost(text: &str) -> u64 {
 
 /// What a store holds besides the guest.
 pub(crate) struct State {
-    pub(crate) node_facts: Vec<(NodeFact, Form)>,
-    pub(crate) pod_facts: Vec<(PodFact, Form)>,
+    pub(crate) node_attributes: Vec<(NodeAttribute, Form)>,
+    pub(crate) pod_attributes: Vec<(PodAttribute, Form)>,
     pub(crate) texts: Texts,
-    /// Whether facts can be asked for: while the guest is made.
+    /// Whether attributes can be asked for: while the guest is made.
     pub(crate) asks: bool,
     /// What the guest said was wrong.
     pub(crate) said: Option<String>,
@@ -83,8 +83,8 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn new(max_memory_bytes: u64) -> Self {
         Self {
-            node_facts: Vec::new(),
-            pod_facts: Vec::new(),
+            node_attributes: Vec::new(),
+            pod_attributes: Vec::new(),
             texts: Texts::default(),
             asks: true,
             said: None,
@@ -124,22 +124,26 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         IMPORTS,
         "node_column",
         |mut caller: Caller<'_, State>, at: u32, len: u32, form: u32| {
-            let fact = text(&mut caller, at, len)?;
-            let fact =
-                (NodeFact::parse(&fact).map_err(Error::msg)?, Form::from_code(form).map_err(Error::msg)?);
+            let attribute = text(&mut caller, at, len)?;
+            let attribute = (
+                NodeAttribute::parse(&attribute).map_err(Error::msg)?,
+                Form::from_code(form).map_err(Error::msg)?,
+            );
             let state = caller.data_mut();
-            subscribe(&mut state.node_facts, fact, state.asks)
+            subscribe(&mut state.node_attributes, attribute, state.asks)
         },
     )?;
     linker.func_wrap(
         IMPORTS,
         "pod_fact",
         |mut caller: Caller<'_, State>, at: u32, len: u32, form: u32| {
-            let fact = text(&mut caller, at, len)?;
-            let fact =
-                (PodFact::parse(&fact).map_err(Error::msg)?, Form::from_code(form).map_err(Error::msg)?);
+            let attribute = text(&mut caller, at, len)?;
+            let attribute = (
+                PodAttribute::parse(&attribute).map_err(Error::msg)?,
+                Form::from_code(form).map_err(Error::msg)?,
+            );
             let state = caller.data_mut();
-            subscribe(&mut state.pod_facts, fact, state.asks)
+            subscribe(&mut state.pod_attributes, attribute, state.asks)
         },
     )?;
     linker.func_wrap(IMPORTS, "intern", |mut caller: Caller<'_, State>, at: u32, len: u32| {
@@ -166,19 +170,19 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// The place of a fact among those that were asked for; the same one if it was asked for before.
-fn subscribe<T: PartialEq>(facts: &mut Vec<T>, fact: T, asks: bool) -> wasmtime::Result<u32> {
-    if let Some(known) = facts.iter().position(|other| *other == fact) {
+/// The place of an attribute among those that were asked for; the same one if it was asked for before.
+fn subscribe<T: PartialEq>(attributes: &mut Vec<T>, attribute: T, asks: bool) -> wasmtime::Result<u32> {
+    if let Some(known) = attributes.iter().position(|other| *other == attribute) {
         return Ok(known as u32);
     }
     if !asks {
-        return Err(Error::msg("facts can be asked for in supercargo_init only"));
+        return Err(Error::msg("attributes can be asked for in supercargo_init only"));
     }
-    if facts.len() >= MAX_FACTS {
-        return Err(Error::msg(format!("it asks for more than {MAX_FACTS} facts")));
+    if attributes.len() >= MAX_ATTRIBUTES {
+        return Err(Error::msg(format!("it asks for more than {MAX_ATTRIBUTES} attributes")));
     }
-    facts.push(fact);
-    Ok(facts.len() as u32 - 1)
+    attributes.push(attribute);
+    Ok(attributes.len() as u32 - 1)
 }
 
 /// A text in the guest's memory.

@@ -11,7 +11,7 @@
 //! ```
 
 use serde::Deserialize;
-use supercargo_guest::{Args, Column, Facts, Nodes, Plugin, Pod, PodFact, Text, Verdict, Verdicts};
+use supercargo_guest::{Args, Attributes, Column, Nodes, Plugin, Pod, PodAttribute, Text, Verdict, Verdicts};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,25 +29,25 @@ pub struct DiskAndRoom {
     free_cpu: Column<f64>,
     memory: Column<f64>,
     free_memory: Column<f64>,
-    wanted_cpu: PodFact<f64>,
-    wanted_memory: PodFact<f64>,
+    wanted_cpu: PodAttribute<f64>,
+    wanted_memory: PodAttribute<f64>,
     in_maintenance: Text,
 }
 
 impl Plugin for DiskAndRoom {
-    fn new(args: Args<'_>, facts: &mut Facts) -> Result<Self, String> {
+    fn new(args: Args<'_>, attributes: &mut Attributes) -> Result<Self, String> {
         let Arguments { disk } = args.read()?;
         Ok(Self {
-            preferred: facts.text(&disk),
-            disk: facts.node("label:disk"),
-            maintenance: facts.node("annotation:maintenance"),
-            cpu: facts.node("allocatable:cpu"),
-            free_cpu: facts.node("free:cpu"),
-            memory: facts.node("allocatable:memory"),
-            free_memory: facts.node("free:memory"),
-            wanted_cpu: facts.pod("request:cpu"),
-            wanted_memory: facts.pod("request:memory"),
-            in_maintenance: facts.text("node(s) were in maintenance"),
+            preferred: attributes.text(&disk),
+            disk: attributes.node("label:disk"),
+            maintenance: attributes.node("annotation:maintenance"),
+            cpu: attributes.node("allocatable:cpu"),
+            free_cpu: attributes.node("free:cpu"),
+            memory: attributes.node("allocatable:memory"),
+            free_memory: attributes.node("free:memory"),
+            wanted_cpu: attributes.pod("request:cpu"),
+            wanted_memory: attributes.pod("request:memory"),
+            in_maintenance: attributes.text("node(s) were in maintenance"),
         })
     }
 
@@ -88,11 +88,11 @@ supercargo_guest::plugin!(DiskAndRoom: filter, score);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use supercargo_guest::testing::{Fact, Scene};
+    use supercargo_guest::testing::{Attribute, Scene};
 
     const GI: i64 = 1 << 30;
 
-    fn node(disk: &str, free_cpu: i64, free_memory: i64) -> Vec<(&'static str, Fact)> {
+    fn node(disk: &str, free_cpu: i64, free_memory: i64) -> Vec<(&'static str, Attribute)> {
         vec![
             ("label:disk", disk.into()),
             ("allocatable:cpu", 4000.into()),

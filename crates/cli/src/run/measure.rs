@@ -12,7 +12,7 @@ use supercargo_extender::{Anomaly, How, Verb, Watcher};
 use supercargo_framework::{Code, event::Event, registry::Point};
 use supercargo_live::{
     real::RealWorld,
-    scheduler::meter::{self, Attempted, DecidedBy, Meter, Standing},
+    scheduler::meter::{self, Attempted, DecidedBy, Meter, QueueStats},
     world::{self, Lines, Refused, Reply, Request, Unanswered, World},
 };
 use supercargo_server::{
@@ -39,7 +39,7 @@ pub(crate) struct Measured {
 /// What was told last: counters grow by the difference.
 #[derive(Default)]
 struct Last {
-    standing: Standing,
+    stats: QueueStats,
     refused: HashMap<(String, String), i64>,
 }
 
@@ -72,9 +72,9 @@ impl Measured {
     }
 
     /// Counts how the refusals of each plugin have changed.
-    fn refused(&self, last: &mut Last, standing: &Standing) {
+    fn refused(&self, last: &mut Last, stats: &QueueStats) {
         let mut now: HashMap<(String, String), i64> = HashMap::new();
-        for (profile, plugin, pods) in &standing.refused {
+        for (profile, plugin, pods) in &stats.refused {
             now.insert((profile.to_string(), plugin.to_string()), *pods as i64);
         }
         for profile in self.profiles.values() {
@@ -184,34 +184,34 @@ impl Meter for Measured {
         self.metrics.own.dynamic_scoring_is_broken();
     }
 
-    fn stands(&self, standing: &Standing) {
+    fn queue_stats(&self, stats: &QueueStats) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let queues = &self.metrics.queues;
-        queues.pending(Queue::Active, standing.waiting.active);
-        queues.pending(Queue::Backoff, standing.waiting.backoff);
-        queues.pending(Queue::Unschedulable, standing.waiting.unschedulable);
-        queues.pending(Queue::Gated, standing.waiting.gated);
-        for ((queue, cause), count) in &standing.incoming {
-            let before = last.standing.incoming.get(&(*queue, *cause)).copied().unwrap_or(0);
+        queues.pending(Queue::Active, stats.waiting.active);
+        queues.pending(Queue::Backoff, stats.waiting.backoff);
+        queues.pending(Queue::Unschedulable, stats.waiting.unschedulable);
+        queues.pending(Queue::Gated, stats.waiting.gated);
+        for ((queue, cause), count) in &stats.incoming {
+            let before = last.stats.incoming.get(&(*queue, *cause)).copied().unwrap_or(0);
             queues.incoming(queue.name(), &cause.label(), count - before);
         }
-        for cause in last.standing.in_flight.keys().filter(|cause| !standing.in_flight.contains_key(cause)) {
+        for cause in last.stats.in_flight.keys().filter(|cause| !stats.in_flight.contains_key(cause)) {
             queues.in_flight(&cause.label(), 0);
         }
-        for (cause, count) in &standing.in_flight {
+        for (cause, count) in &stats.in_flight {
             queues.in_flight(&cause.label(), *count);
         }
-        queues.in_flight(POD_POPPED, standing.waiting.in_flight);
-        for _ in last.standing.after_flush..standing.after_flush {
+        queues.in_flight(POD_POPPED, stats.waiting.in_flight);
+        for _ in last.stats.after_flush..stats.after_flush {
             self.metrics.scheduling.scheduled_after_flush();
         }
         let scheduling = &self.metrics.scheduling;
-        scheduling.cached(Cached::Nodes, standing.nodes);
-        scheduling.cached(Cached::Pods, standing.pods);
-        scheduling.cached(Cached::AssumedPods, standing.assumed);
-        self.metrics.own.events_dropped(standing.events_dropped - last.standing.events_dropped);
-        self.refused(&mut last, standing);
-        last.standing = standing.clone();
+        scheduling.cached(Cached::Nodes, stats.nodes);
+        scheduling.cached(Cached::Pods, stats.pods);
+        scheduling.cached(Cached::AssumedPods, stats.assumed);
+        self.metrics.own.events_dropped(stats.events_dropped - last.stats.events_dropped);
+        self.refused(&mut last, stats);
+        last.stats = stats.clone();
     }
 
     fn leads(&self, leads: bool) {

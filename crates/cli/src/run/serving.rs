@@ -11,8 +11,8 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 use supercargo_live::{
-    feed::InformerHealth,
-    lease::{Lease, Standing},
+    informer::InformerHealth,
+    lease::{LeadershipState, Lease},
     scheduler::inspector::Inspector,
     world::{Request, SharedWorld},
 };
@@ -84,7 +84,7 @@ impl Serving {
         let (inspector, lease, runtime) = (self.inspector.clone(), self.lease.clone(), Handle::current());
         // Asked where waiting does not matter.
         routes = routes.pod_resources(Arc::new(move || match &lease {
-            Some(lease) if lease.standing() != Standing::Leading => Vec::new(),
+            Some(lease) if lease.state() != LeadershipState::Leading => Vec::new(),
             _ => pod_resources(&runtime, &inspector),
         }));
         if self.profiling {
@@ -164,7 +164,7 @@ impl Serving {
         let leads = self.lease.clone().map(|lease| {
             // Fails where we believe to lead, and could not renew the lease in time.
             Check::new("leaderElection", move || {
-                if lease.standing() == Standing::Leading && !lease.is_held() {
+                if lease.state() == LeadershipState::Leading && !lease.is_held() {
                     return Err("the lease could not be renewed".to_owned());
                 }
                 Ok(())

@@ -38,7 +38,7 @@ pub(super) enum Spot {
     /// Kept back after an error, in this window.
     ErrorBackoff(Duration),
     /// Waiting for events: the group, and the place in it.
-    Parked(usize, usize),
+    UnschedulablePods(usize, usize),
     /// Being scheduled.
     InFlight,
     /// Being bound: what happens is not recorded for it any more, but it can still come back.

@@ -1,6 +1,6 @@
 //! The pods that wait to be scheduled: whose turn it is, who is kept back, and who waits for which event.
 //!
-//! [`Queue`] is the order of turns alone. [`SchedulingQueue`] is the whole of it: a pod that was tried in vain is parked
+//! [`Queue`] is the order of turns alone. [`SchedulingQueue`] is the whole of it: a pod that was tried in vain is unschedulable
 //! until something happens that can help it, and nothing that happens while it is being tried is lost. There is no clock
 //! in it: the time is handed in, as the time since some start.
 
@@ -9,8 +9,8 @@ mod entry;
 mod in_flight;
 mod moves;
 mod order;
-mod parked;
 mod report;
+mod unschedulable;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -32,7 +32,7 @@ use backoff::KeptBack;
 use entry::{Entries, Entry, Spot};
 use in_flight::{InFlight, Seen};
 use moves::Strategy;
-use parked::{Parked, Reasons};
+use unschedulable::{Reasons, UnschedulablePods};
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -85,7 +85,7 @@ pub struct SchedulingQueue {
     active: Queue,
     backoff: KeptBack,
     error_backoff: KeptBack,
-    parked: Parked,
+    unschedulable: UnschedulablePods,
     in_flight: InFlight,
     /// Pods for which a plugin has something under way, by uid; they are not tried meanwhile.
     holds: HashMap<Name, Name>,
@@ -114,7 +114,7 @@ impl SchedulingQueue {
             active: Queue::default(),
             backoff: KeptBack::default(),
             error_backoff: KeptBack::default(),
-            parked: Parked::default(),
+            unschedulable: UnschedulablePods::default(),
             in_flight: InFlight::default(),
             holds: HashMap::default(),
             arrivals: 0,
@@ -199,7 +199,7 @@ impl SchedulingQueue {
         let change = Change::Pod(Some(before), Some(&pod));
         self.take_version(slot, pod.clone());
         match self.entries.at(slot).spot {
-            Spot::Parked(..) => self.helped_itself(slot, &events, &change, now),
+            Spot::UnschedulablePods(..) => self.helped_itself(slot, &events, &change, now),
             Spot::InFlight => {
                 let kept = Arc::new(change.kept());
                 events.into_iter().for_each(|event| self.in_flight.record(Seen::Event(event, kept.clone())));
@@ -227,7 +227,7 @@ impl SchedulingQueue {
                 entry.pod = pod;
                 self.error_backoff.insert(until, entry.turn());
             }
-            Spot::Parked(..) | Spot::InFlight | Spot::Leaving => entry.pod = pod,
+            Spot::UnschedulablePods(..) | Spot::InFlight | Spot::Leaving => entry.pod = pod,
         }
     }
 
@@ -292,7 +292,7 @@ impl SchedulingQueue {
                 continue;
             };
             match self.entries.at(slot).spot {
-                Spot::Parked(..) => {
+                Spot::UnschedulablePods(..) => {
                     self.requeue(slot, Strategy::Immediately, Cause::ForceActivate, now);
                 }
                 Spot::Backoff(_) | Spot::ErrorBackoff(_) => {
@@ -401,18 +401,18 @@ impl SchedulingQueue {
         if !self.active.is_empty() || self.backoff.len() > 0 {
             return Some(Duration::ZERO);
         }
-        let flush = self.parked.longest().map(|(since, _)| self.flush_at(since));
+        let flush = self.unschedulable.longest().map(|(since, _)| self.flush_at(since));
         let kept_back = self.error_backoff.first_window().map(backoff::end);
         flush.into_iter().chain(kept_back).min()
     }
 
     /// How many pods are where.
     pub fn counts(&self) -> Counts {
-        let (parked, gated) = self.parked.counts();
+        let (unschedulable, gated) = self.unschedulable.counts();
         Counts {
             active: self.active.len(),
             backoff: self.backoff.len() + self.error_backoff.len(),
-            unschedulable: parked - gated,
+            unschedulable: unschedulable - gated,
             gated,
             in_flight: self.in_flight.len(),
             in_flight_events: self.in_flight.events(),

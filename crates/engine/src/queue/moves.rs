@@ -92,7 +92,7 @@ impl SchedulingQueue {
         is_meant: impl Fn(&Pod) -> bool,
         now: Duration,
     ) {
-        let woken: Vec<(usize, Strategy)> = (self.parked.awaiting(event))
+        let woken: Vec<(usize, Strategy)> = (self.unschedulable.awaiting(event))
             .filter(|slot| is_meant(&self.entries.at(*slot).pod))
             .map(|slot| (slot, self.entries.at(slot).strategy(event, change, self.stopwatch.as_deref())))
             .filter(|(_, strategy)| *strategy != Strategy::Stay)
@@ -122,7 +122,7 @@ impl SchedulingQueue {
         self.record(&[event], &change);
     }
 
-    /// Moves a parked pod whose own update can help it.
+    /// Moves a unschedulable pod whose own update can help it.
     pub(super) fn helped_itself(
         &mut self,
         slot: usize,
@@ -135,7 +135,7 @@ impl SchedulingQueue {
             if strategy != Strategy::Stay {
                 self.requeue(slot, strategy, Cause::Event(*event), now);
             }
-            if !matches!(self.entries.at(slot).spot, Spot::Parked(..)) {
+            if !matches!(self.entries.at(slot).spot, Spot::UnschedulablePods(..)) {
                 return;
             }
         }
@@ -174,7 +174,7 @@ impl SchedulingQueue {
 
     /// Puts a pod where it belongs after something happened, unless a PreEnqueue plugin holds it back.
     pub(super) fn requeue(&mut self, slot: usize, strategy: Strategy, cause: Cause, now: Duration) {
-        let was_parked = matches!(self.entries.at(slot).spot, Spot::Parked(..));
+        let was_parked = matches!(self.entries.at(slot).spot, Spot::UnschedulablePods(..));
         self.detach(slot);
         let entry = self.entries.at(slot);
         let until = self.settings.backoff.window(entry.since, entry.failures());
@@ -246,7 +246,7 @@ impl SchedulingQueue {
     }
 
     fn put_parked(&mut self, slot: usize) {
-        let spot = self.parked.insert(slot, self.entries.at(slot));
+        let spot = self.unschedulable.insert(slot, self.entries.at(slot));
         self.entries.at_mut(slot).spot = spot;
     }
 
@@ -257,9 +257,9 @@ impl SchedulingQueue {
             Spot::Active => self.active.remove(&entry.turn()),
             Spot::Backoff(until) => self.backoff.remove(until, entry.turn()),
             Spot::ErrorBackoff(until) => self.error_backoff.remove(until, entry.turn()),
-            Spot::Parked(group, place) => {
-                if let Some(moved) = self.parked.remove(slot, entry, group, place) {
-                    self.entries.at_mut(moved).spot = Spot::Parked(group, place);
+            Spot::UnschedulablePods(group, place) => {
+                if let Some(moved) = self.unschedulable.remove(slot, entry, group, place) {
+                    self.entries.at_mut(moved).spot = Spot::UnschedulablePods(group, place);
                 }
             }
             Spot::InFlight | Spot::Leaving => {}
@@ -304,7 +304,7 @@ impl SchedulingQueue {
         }
         let last_look = Duration::from_secs(now.as_secs() / FLUSH_EVERY_SECONDS * FLUSH_EVERY_SECONDS);
         let mut flushed = false;
-        while let Some((since, slot)) = self.parked.longest()
+        while let Some((since, slot)) = self.unschedulable.longest()
             && since.saturating_add(self.settings.max_unschedulable) < last_look
         {
             self.detach(slot);

@@ -132,8 +132,8 @@ impl Entry {
         match self.spot {
             Spot::Active => Place::Active,
             Spot::Backoff(_) | Spot::ErrorBackoff(_) => Place::Backoff,
-            Spot::Parked(..) if self.held_by.is_some() => Place::Gated,
-            Spot::Parked(..) => Place::Unschedulable,
+            Spot::UnschedulablePods(..) if self.held_by.is_some() => Place::Gated,
+            Spot::UnschedulablePods(..) => Place::Unschedulable,
             Spot::InFlight | Spot::Leaving => Place::InFlight,
         }
     }

@@ -21,7 +21,7 @@ fn pod(name: &str) -> Pod {
     pod
 }
 
-fn recorder(world: &Arc<FakeWorld>) -> Recorder {
+fn recorder(world: &Arc<FakeWorld>) -> EventRecorder {
     let shared: SharedWorld = world.clone();
     open(&shared, "host")
 }

@@ -142,7 +142,7 @@ fn a_leader_that_is_cut_off_stops_before_the_next_begins() {
         gap += u32::from(!a.is_held() && !b.is_held());
     }
     assert!(b.is_held());
-    assert_eq!(a.standing(), Standing::Lost);
+    assert_eq!(a.state(), LeadershipState::Lost);
     assert!(gap < 120, "nobody led for {gap} tenths of a second");
     assert_eq!(server.lock().unwrap().spec()["leaseTransitions"], 1);
 }
@@ -176,7 +176,7 @@ fn a_frozen_leader_finds_another_in_its_place_or_that_another_has_been_there() {
             world.run_for(Duration::from_millis(100));
             assert!(!a.is_held());
         }
-        assert_eq!(a.standing(), Standing::Lost);
+        assert_eq!(a.state(), LeadershipState::Lost);
     }
 }
 
@@ -238,7 +238,7 @@ fn a_lease_that_is_given_back_is_taken_soon() {
     let leaving = a.clone();
     world.spawn(Box::pin(async move { leaving.release().await }));
     world.run_for(Duration::from_millis(1));
-    assert_eq!(a.standing(), Standing::Released);
+    assert_eq!(a.state(), LeadershipState::Released);
     let given_back = server.lock().unwrap().spec();
     assert_eq!(given_back["holderIdentity"], "");
     assert_eq!(given_back["leaseDurationSeconds"], 1);
@@ -256,7 +256,7 @@ fn a_server_that_hangs_costs_the_lease_in_time() {
     world.run_for(seconds(10));
     assert!(!a.is_held());
     world.run_for(seconds(5));
-    assert_eq!(a.standing(), Standing::Lost);
+    assert_eq!(a.state(), LeadershipState::Lost);
 }
 
 #[test]

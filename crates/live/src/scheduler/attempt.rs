@@ -62,7 +62,7 @@ impl Scheduler {
     /// A pod whose deletion was asked for is not tried, and told so. If it changes, it is told again.
     fn skip_deleting(&mut self, pod: &Pod) {
         tracing::debug!(pod = %pod.key(), "its deletion was asked for, so it is not scheduled");
-        self.teller.skips_deleting(pod);
+        self.reporter.skips_deleting(pod);
         self.queue.done(&pod.uid);
         let now = self.world.uptime();
         self.queue.remove(&pod.uid, Removal::Skipped, self.engine.nominations_mut(), now);
@@ -155,12 +155,12 @@ impl Scheduler {
             waits,
             volumes: order,
             signal: signal.clone(),
-            statuses: self.teller.statuses().clone(),
+            statuses: self.reporter.statuses().clone(),
             extenders: self.extenders.clone(),
             report_to: self.report_to.clone(),
             meter: self.meter.clone(),
             _counted: self.meter.task(Task::Binding),
-            _busy: self.teller.busy(),
+            _busy: self.reporter.busy(),
         };
         let assumed = Assumed { pod: pod.clone(), node, started, volumes, signal, gone: false, ended: false };
         self.assumed.insert(pod.uid.clone(), assumed);
@@ -263,10 +263,10 @@ impl Scheduler {
         };
         let parked = self.queue.park(&pod.uid, failure, claim, self.engine.nominations_mut(), now);
         match self.queue.find(&pod.uid) {
-            Some(newest) if parked.is_some() => self.teller.failed(newest.pod, reason, message, nomination),
+            Some(newest) if parked.is_some() => self.reporter.failed(newest.pod, reason, message, nomination),
             // Another pod has its name by now.
             _ if self.queue.named(&pod.key()).is_some() => {}
-            _ => self.teller.failed_and_gone(pod, message),
+            _ => self.reporter.failed_and_gone(pod, message),
         }
     }
 }

@@ -15,7 +15,7 @@ use supercargo_extender::{BindError, Extenders};
 use supercargo_framework::{
     Code, Status, Verdict,
     event::Change,
-    points::{Bind, BindTarget, Binding, Bound as BoundBy, Word},
+    points::{Bind, BindTarget, Binding, Bound as BoundBy, PermitHandle},
     preemption::{Claim, Rejection},
     registry::Point,
 };
@@ -80,7 +80,7 @@ impl Turns {
 pub(super) struct PermitWait {
     pub(super) plugin: Name,
     pub(super) timeout: Duration,
-    pub(super) word: Word,
+    pub(super) word: PermitHandle,
 }
 
 /// What is to be carried out.
@@ -466,7 +466,7 @@ impl Scheduler {
     fn is_bound(&mut self, popped: &Popped, node: &Name, took: Duration) {
         let pod = &popped.pod;
         tracing::info!(target: PODS_TARGET, pod = %pod.key(), %node, "bound");
-        self.teller.scheduled(pod, node);
+        self.reporter.scheduled(pod, node);
         self.meter.attempted(&pod.spec.scheduler_name, Attempted::Scheduled, took);
         // It stays assumed until the watch says the same, if it has not said so before.
         self.queue.bound(popped);

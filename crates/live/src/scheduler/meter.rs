@@ -52,7 +52,7 @@ pub type Counted = Option<Box<dyn Any + Send + Sync>>;
 
 /// How things stand.
 #[derive(Clone, Debug, Default)]
-pub struct Standing {
+pub struct QueueStats {
     /// How many pods wait where.
     pub waiting: Counts,
     /// How many pods came into which queue, and why, since the start.
@@ -120,7 +120,7 @@ pub trait Meter: Send + Sync {
     fn preferences_are_broken(&self) {}
 
     /// How things stand; told about once a second.
-    fn stands(&self, _standing: &Standing) {}
+    fn queue_stats(&self, _standing: &QueueStats) {}
 
     /// Whether we lead.
     fn leads(&self, _leads: bool) {}

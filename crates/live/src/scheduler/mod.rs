@@ -1,4 +1,4 @@
-//! The scheduler itself: the one owner of the cluster's picture and of the queue, driven by facts, by time, and by how the
+//! The scheduler itself: the one owner of the cluster's picture and of the queue, driven by watch_events, by time, and by how the
 //! things that it has sent turned out.
 //!
 //! Everything that changes the picture happens in this one task, so that nothing is locked and the order of things is
@@ -7,15 +7,15 @@
 mod attempt;
 mod binding;
 mod consult;
-mod facts;
 pub mod inspector;
 pub mod meter;
 mod preemption;
 mod preferences;
+mod reporter;
 mod signal;
 mod status_writer;
-mod tell;
 mod volume_waits;
+mod watch_events;
 
 #[cfg(test)]
 mod tests;
@@ -39,16 +39,16 @@ use supercargo_plugins::{
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::{
-    feed::{self, Fact},
+    informer::{self, WatchEvent},
     lease::Lease,
     world::SharedWorld,
 };
 use binding::{Bound, Turns, VolumesWritten};
 use consult::{Consultations, Consulted};
-use meter::{Meter, Standing, Timed};
+use meter::{Meter, QueueStats, Timed};
 use preemption::{EVICTIONS_AT_ONCE, Evicted, ExpectedVictims};
+use reporter::Reporter;
 use signal::BindingSignal;
-use tell::Teller;
 use volume_waits::VolumeWaits;
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
@@ -61,8 +61,8 @@ const SLICE: Duration = Duration::from_millis(10);
 /// Decisions in a row before other tasks get their turn, however short they are: bindings should get under way.
 const CYCLES_IN_A_ROW: usize = 32;
 /// Facts and reports that are taken in a row before the next decision.
-const FACTS_IN_A_ROW: usize = 512;
-const STANDING_EVERY: Duration = Duration::from_secs(1);
+const EVENTS_IN_A_ROW: usize = 512;
+const STATS_EVERY: Duration = Duration::from_secs(1);
 /// How long bindings that are on their way may take when the scheduler is asked to stop.
 const DRAIN_FOR: Duration = Duration::from_secs(5);
 
@@ -70,12 +70,12 @@ const DRAIN_FOR: Duration = Duration::from_secs(5);
 pub struct Parts {
     /// The door to the world.
     pub world: SharedWorld,
-    /// Decides; its cluster is empty, and filled by the facts.
+    /// Decides; its cluster is empty, and filled by the watch events.
     pub engine: Engine,
     /// How the queue behaves.
     pub queue: QueueSettings,
     /// What becomes known about the cluster.
-    pub facts: mpsc::Receiver<Fact>,
+    pub watch_events: mpsc::Receiver<WatchEvent>,
     /// Our part in the election, if there is one. Without it nothing is written.
     pub lease: Option<Lease>,
     /// For each scheduler name that binds volumes, how long their binding may take.
@@ -126,7 +126,7 @@ pub struct Scheduler {
     world: SharedWorld,
     engine: Engine,
     queue: SchedulingQueue,
-    facts: mpsc::Receiver<Fact>,
+    watch_events: mpsc::Receiver<WatchEvent>,
     reports: mpsc::UnboundedReceiver<Report>,
     report_to: mpsc::UnboundedSender<Report>,
     /// The kinds of the resources that have not been told in full yet.
@@ -143,12 +143,12 @@ pub struct Scheduler {
     consultations: Consultations,
     binding_turns: Arc<Turns>,
     evictions: Arc<Semaphore>,
-    teller: Teller,
+    reporter: Reporter,
     lease: Option<Lease>,
     meter: Arc<dyn Meter>,
-    told_at: Duration,
-    /// When the fact that is being taken in was begun with.
-    fact_began: Option<Duration>,
+    reported_at: Duration,
+    /// When the watch event that is being taken in was begun with.
+    handling_since: Option<Duration>,
 }
 
 impl Scheduler {
@@ -158,7 +158,7 @@ impl Scheduler {
             world,
             engine,
             queue,
-            facts,
+            watch_events,
             lease,
             volume_timeouts,
             preferences,
@@ -177,8 +177,8 @@ impl Scheduler {
                 queue.time_with(timed);
                 queue
             },
-            teller: Teller::new(&world, host, lease.clone()),
-            unsynced: feed::resources(&config_maps).into_iter().map(|resource| resource.kind).collect(),
+            reporter: Reporter::new(&world, host, lease.clone()),
+            unsynced: informer::resources(&config_maps).into_iter().map(|resource| resource.kind).collect(),
             synced: watch::Sender::new(false),
             assumed: HashMap::default(),
             volumes: AssumedVolumes::default(),
@@ -191,11 +191,11 @@ impl Scheduler {
             consultations: Consultations::default(),
             binding_turns: Arc::default(),
             evictions: Arc::new(Semaphore::new(EVICTIONS_AT_ONCE)),
-            told_at: Duration::ZERO,
-            fact_began: None,
+            reported_at: Duration::ZERO,
+            handling_since: None,
             world,
             engine,
-            facts,
+            watch_events,
             reports,
             report_to,
             lease,
@@ -229,7 +229,7 @@ impl Scheduler {
         let (mut cycles, mut slice_began) = (0, self.world.uptime());
         loop {
             self.take_what_waits();
-            self.tell_standing();
+            self.report_stats();
             if (&mut stop).now_or_never().is_some() || self.is_deposed() {
                 break;
             }
@@ -256,8 +256,8 @@ impl Scheduler {
     }
 
     fn is_deposed(&self) -> bool {
-        use crate::lease::Standing::{Lost, Released};
-        self.lease.as_ref().is_some_and(|lease| matches!(lease.standing(), Lost | Released))
+        use crate::lease::LeadershipState::{Lost, Released};
+        self.lease.as_ref().is_some_and(|lease| matches!(lease.state(), Lost | Released))
     }
 
     /// The next pod, if we may decide at all.
@@ -267,13 +267,13 @@ impl Scheduler {
         if may { self.queue.pop(self.world.uptime()) } else { None }
     }
 
-    /// Takes in the facts and reports that are there already.
+    /// Takes in the watch events and reports that are there already.
     fn take_what_waits(&mut self) {
-        for _ in 0..FACTS_IN_A_ROW {
+        for _ in 0..EVENTS_IN_A_ROW {
             if let Ok(report) = self.reports.try_recv() {
                 self.take_report(report);
-            } else if let Ok(fact) = self.facts.try_recv() {
-                self.take_fact(fact);
+            } else if let Ok(event) = self.watch_events.try_recv() {
+                self.take_watch_event(event);
             } else {
                 return;
             }
@@ -299,7 +299,7 @@ impl Scheduler {
     /// Waits until something is there to be taken, or a pod is due.
     async fn wait(&mut self) {
         let now = self.world.uptime();
-        let idle = STANDING_EVERY;
+        let idle = STATS_EVERY;
         let pause = match self.queue.next_due() {
             // A pod is there, but may not be tried yet.
             Some(due) if due <= now => idle.min(Duration::from_millis(100)),
@@ -310,7 +310,7 @@ impl Scheduler {
         let sleep = self.world.sleep(pause);
         let deposed = async {
             match &lease {
-                Some(lease) if lease.standing() == crate::lease::Standing::Waiting => {
+                Some(lease) if lease.state() == crate::lease::LeadershipState::Waiting => {
                     lease.acquired().await;
                 }
                 Some(lease) => lease.lost().await,
@@ -321,7 +321,7 @@ impl Scheduler {
         tokio::select! {
             biased;
             Some(report) = self.reports.recv() => self.take_report(report),
-            Some(fact) = self.facts.recv() => self.take_fact(fact),
+            Some(event) = self.watch_events.recv() => self.take_watch_event(event),
             () = deposed => {}
             () = sleep => {}
         }
@@ -343,30 +343,30 @@ impl Scheduler {
             tokio::select! {
                 biased;
                 Some(report) = self.reports.recv() => self.take_report(report),
-                Some(fact) = self.facts.recv() => self.take_fact(fact),
+                Some(event) = self.watch_events.recv() => self.take_watch_event(event),
                 () = sleep => {}
             }
         }
     }
 
     /// Tells how things stand, about once a second.
-    fn tell_standing(&mut self) {
+    fn report_stats(&mut self) {
         let now = self.world.uptime();
-        if now < self.told_at + STANDING_EVERY {
+        if now < self.reported_at + STATS_EVERY {
             return;
         }
-        self.told_at = now;
+        self.reported_at = now;
         self.meter.leads(self.lease.as_ref().is_none_or(Lease::is_held));
         let refused = self.queue.refused_by_plugin();
         let mut waiting = self.queue.counts();
         waiting.active += self.consultations.waiting();
-        self.meter.stands(&Standing {
+        self.meter.queue_stats(&QueueStats {
             waiting,
             incoming: self.queue.incoming().clone(),
             in_flight: self.queue.in_flight_events(),
             refused: refused.map(|(profile, plugin, pods)| (profile.clone(), plugin.clone(), pods)).collect(),
             after_flush: self.queue.bound_after_flush(),
-            events_dropped: self.teller.dropped(),
+            events_dropped: self.reporter.dropped(),
             nodes: self.engine.cluster().node_count(),
             pods: self.engine.cluster().pods().len(),
             assumed: self.assumed.len(),

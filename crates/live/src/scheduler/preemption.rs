@@ -19,7 +19,7 @@ use super::{
     signal::CalledOff,
 };
 use crate::{
-    events::{Event, Preempted, Recorder},
+    events::{Event, EventRecorder, Preempted},
     lease::Lease,
     requests, status,
     world::{Reply, Request, SharedWorld, Unanswered},
@@ -62,7 +62,7 @@ impl Scheduler {
         for victim in to_go {
             let binding = self.assumed.get(&victim.uid).map(|assumed| assumed.signal.clone());
             if binding.is_some_and(|signal| signal.call_off(CalledOff::Preempted)) {
-                self.teller.preempted(victim, pod, node);
+                self.reporter.preempted(victim, pod, node);
             } else {
                 to_evict.push(victim.clone());
             }
@@ -76,7 +76,7 @@ impl Scheduler {
             world: self.world.clone(),
             lease: self.lease.clone(),
             turns: self.evictions.clone(),
-            recorder: self.teller.recorder().clone(),
+            recorder: self.reporter.recorder().clone(),
             preemptor: pod.clone(),
             node: node.clone(),
             _counted: self.meter.task(Task::Preemption),
@@ -90,7 +90,7 @@ impl Scheduler {
         for other in self.engine.nominations().less_important(pod, node) {
             let newest = self.queue.find(&other.uid).map(|pending| pending.pod.clone());
             if let Some(newest) = newest.filter(|newest| newest.nominated_node.is_some()) {
-                self.teller.nominates(&newest, status::Nomination::Clear);
+                self.reporter.nominates(&newest, status::Nomination::Clear);
             }
         }
     }
@@ -190,7 +190,7 @@ struct Eviction {
     world: SharedWorld,
     lease: Option<Lease>,
     turns: Arc<Semaphore>,
-    recorder: Recorder,
+    recorder: EventRecorder,
     preemptor: Arc<Pod>,
     node: Name,
     _counted: Counted,

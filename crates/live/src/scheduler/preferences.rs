@@ -53,7 +53,7 @@ impl Scheduler {
         tracing::error!(config_map = %place.config_map, key = %place.key, reason,
             "DynamicScoring cannot be read; what held before still holds");
         self.meter.preferences_are_broken();
-        self.teller.broken_preferences(place, scheduler, uid, reason);
+        self.reporter.broken_preferences(place, scheduler, uid, reason);
     }
 
     /// Tells the cluster the time, if anybody there asks for it.

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use super::{Parts, Scheduler, meter::NoMeter};
 use crate::{
-    feed::{Fact, RESOURCES},
+    informer::{RESOURCES, WatchEvent},
     testing::{Answer, FakeWorld},
     world::{Method, Reply, Request, SharedWorld},
 };
@@ -105,7 +105,7 @@ fn pod_json(name: &str, cpu: &str, node: Option<&str>) -> Value {
 struct Scene {
     world: Arc<FakeWorld>,
     server: Arc<Mutex<Server>>,
-    facts: mpsc::Sender<Fact>,
+    watch_events: mpsc::Sender<WatchEvent>,
     /// What extenders were sent.
     calls: extenders::Calls,
 }
@@ -154,7 +154,7 @@ impl Scene {
             setup::engine(Default::default(), &configuration, registry, Overrides::default()).unwrap();
         let (extenders, calls) = extenders::extenders(&configuration, &shared, extender);
         engine.set_extenders(extenders.all().iter().map(|extender| extender.role().clone()).collect());
-        let (sender, facts) = mpsc::channel(1024);
+        let (sender, watch_events) = mpsc::channel(1024);
         let scheduler = Scheduler::new(Parts {
             world: shared,
             engine,
@@ -162,7 +162,7 @@ impl Scene {
                 extenders: !configuration.extenders.is_empty(),
                 ..QueueSettings::default()
             },
-            facts,
+            watch_events,
             lease: None,
             volume_timeouts: Default::default(),
             preferences: Default::default(),
@@ -171,20 +171,20 @@ impl Scene {
             host: "here".to_owned(),
         });
         crate::world::World::spawn(&*world, Box::pin(scheduler.run(std::future::pending())));
-        let scene = Self { world, server, facts: sender, calls };
-        RESOURCES.iter().for_each(|resource| scene.tell(Fact::Synced(resource.kind)));
+        let scene = Self { world, server, watch_events: sender, calls };
+        RESOURCES.iter().for_each(|resource| scene.tell(WatchEvent::Synced(resource.kind)));
         scene
     }
 
-    fn tell(&self, fact: Fact) {
-        self.facts.try_send(fact).unwrap();
+    fn tell(&self, event: WatchEvent) {
+        self.watch_events.try_send(event).unwrap();
     }
 
     fn put(&self, kind: Kind, object: &Value) {
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default().into();
         let text = supercargo_extender::prepared(&object.to_string());
         let object = Object::deserialize(kind, object).unwrap();
-        self.tell(Fact::Put { object, uid, version: "1".into(), text });
+        self.tell(WatchEvent::Put { object, uid, version: "1".into(), text });
     }
 
     fn node(&self, name: &str, cpu: &str) {
@@ -206,7 +206,7 @@ impl Scene {
 
     fn pod_is_gone(&self, name: &str) {
         let uid = format!("uid-{name}").into();
-        self.tell(Fact::Gone { kind: Kind::Pod, key: Key::new("ns", name), uid });
+        self.tell(WatchEvent::Gone { kind: Kind::Pod, key: Key::new("ns", name), uid });
     }
 
     /// Answers in the server's stead from now on.

@@ -6,7 +6,7 @@ use supercargo_framework::{
     Status,
     preemption::{Candidate, FilterRunner, FilterState},
 };
-use supercargo_model::{NodeInfo, Pod, Timestamp, workload::PodDisruptionBudget};
+use supercargo_model::{NodeInfo, Pod, Timestamp, pod_owner::PodDisruptionBudget};
 
 use super::{NO_VICTIMS, is_victim};
 

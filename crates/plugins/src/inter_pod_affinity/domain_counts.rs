@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use supercargo_model::{Cluster, Name, Node, pod_groups::PodGroup};
+use supercargo_model::{Cluster, Name, Node, pod_classes::PodClass};
 
 type ByDomain = HashMap<Name, HashMap<Name, i64>>;
 
@@ -38,7 +38,7 @@ impl DomainCounts {
     }
 
     /// Counts all pods of a class, each so many times.
-    pub(super) fn add_class(&mut self, cluster: &Cluster, class: &PodGroup, key: &Name, times: i64) {
+    pub(super) fn add_class(&mut self, cluster: &Cluster, class: &PodClass, key: &Name, times: i64) {
         for (node, count) in class.nodes() {
             self.add(&cluster.node_at(node).node, key, times * i64::from(count));
         }

@@ -1,10 +1,10 @@
 //! Affinity and anti-affinity between pods: near which other pods, and far from which, a pod may or should run.
 
 mod domain_counts;
-mod preferred;
-mod preferred_fast;
-mod required;
-mod required_fast;
+mod filtering;
+mod filtering_fast;
+mod scoring;
+mod scoring_fast;
 mod terms;
 
 use serde::Deserialize;

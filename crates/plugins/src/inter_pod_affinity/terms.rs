@@ -10,7 +10,7 @@ use supercargo_model::{
     Cluster, Labels, Name, Pod,
     bits::Bits,
     pod::AffinityTerm,
-    pod_groups::{GroupSelection, PodGroup, TermAbout},
+    pod_classes::{PodClass, PodClassSelection, TermAbout},
     selection::{FEW_COMPARISONS, comparisons},
     selector::Selector,
 };
@@ -162,7 +162,7 @@ impl WeightedTerms {
     }
 
     /// What the terms are worth to bound pods, by topology key and class.
-    pub(super) fn met_by_classes<'a>(&self, cluster: &'a Cluster) -> Vec<(Name, &'a PodGroup, i64)> {
+    pub(super) fn met_by_classes<'a>(&self, cluster: &'a Cluster) -> Vec<(Name, &'a PodClass, i64)> {
         if self.many {
             return self.met_by_label(cluster);
         }
@@ -175,7 +175,7 @@ impl WeightedTerms {
         met
     }
 
-    fn met_by_label<'a>(&self, cluster: &'a Cluster) -> Vec<(Name, &'a PodGroup, i64)> {
+    fn met_by_label<'a>(&self, cluster: &'a Cluster) -> Vec<(Name, &'a PodClass, i64)> {
         let mut keys: Vec<(&Name, Vec<f64>)> = Vec::new();
         let mut classes = Classes::new(cluster);
         for (term, worth) in self.iter() {
@@ -210,7 +210,7 @@ const KEPT_NAMESPACES: usize = 64;
 
 /// The classes of bound pods that terms select, found by label and namespace.
 pub(super) struct Classes<'a> {
-    selection: GroupSelection<'a>,
+    selection: PodClassSelection<'a>,
     /// By the address of the names, which are kept so that it stays theirs.
     in_namespaces: HashMap<usize, (Arc<[Name]>, Bits)>,
     selected: Bits,
@@ -257,9 +257,9 @@ pub(super) fn met_by_terms_about<'a>(
     pod: &Pod,
     namespace_labels: &Labels,
     worth: impl Fn(&TermAbout<'_>) -> i64,
-) -> Vec<(Name, &'a PodGroup, i64)> {
+) -> Vec<(Name, &'a PodClass, i64)> {
     let mut met = Vec::new();
-    let mut last: Option<(&PodGroup, ByKey)> = None;
+    let mut last: Option<(&PodClass, ByKey)> = None;
     for about in cluster.groups().terms_about(&pod.spec) {
         let worth = worth(&about);
         if worth == 0 || !about.term.matches(pod, namespace_labels) {
@@ -276,6 +276,6 @@ pub(super) fn met_by_terms_about<'a>(
     met
 }
 
-fn by_class((group, ByKey(worths)): (&PodGroup, ByKey)) -> impl Iterator<Item = (Name, &PodGroup, i64)> {
+fn by_class((group, ByKey(worths)): (&PodClass, ByKey)) -> impl Iterator<Item = (Name, &PodClass, i64)> {
     worths.into_iter().map(move |(key, worth)| (key, group, worth))
 }

@@ -6,10 +6,10 @@ use supercargo_model::{
     Cluster, Key, Name, NodeInfo, Pod, PodSpec,
     bits::Bits,
     pod::{NodeInclusionPolicy, SpreadConstraint, WhenUnsatisfiable},
+    pod_owner::PodOwnerKind,
     selection::{FEW_COMPARISONS, comparisons},
     selector::{Requirement, Selector},
     taint::find_untolerated,
-    workload::WorkloadKind,
 };
 
 use crate::required_nodes::RequiredNodes;
@@ -124,17 +124,17 @@ fn siblings(cluster: &Cluster, pod: &Pod) -> Selector {
     let owner = pod.spec.controller.as_ref();
     let found = owner.and_then(|owner| {
         let kind = match (&*owner.api_version, &*owner.kind) {
-            ("v1", "ReplicationController") => WorkloadKind::ReplicationController,
-            ("apps/v1", "ReplicaSet") => WorkloadKind::ReplicaSet,
-            ("apps/v1", "StatefulSet") => WorkloadKind::StatefulSet,
+            ("v1", "ReplicationController") => PodOwnerKind::ReplicationController,
+            ("apps/v1", "ReplicaSet") => PodOwnerKind::ReplicaSet,
+            ("apps/v1", "StatefulSet") => PodOwnerKind::StatefulSet,
             _ => return None,
         };
         let key = Key::new(pod.namespace.clone(), owner.name.clone());
-        Some((kind, &cluster.workload(kind, &key)?.selector))
+        Some((kind, &cluster.pod_owner(kind, &key)?.selector))
     });
     match found {
         // Plain maps are merged: the last one's value holds.
-        Some((WorkloadKind::ReplicationController, Selector::All(more))) => {
+        Some((PodOwnerKind::ReplicationController, Selector::All(more))) => {
             merge(&mut requirements, more);
         }
         Some((_, Selector::All(more))) => requirements.extend(more.iter().cloned()),

@@ -1,10 +1,10 @@
 //! Spreads pods over the values of node labels: zones, hosts, racks.
 
 mod constraints;
-mod hard;
-mod hard_fast;
-mod soft;
-mod soft_fast;
+mod filtering;
+mod filtering_fast;
+mod scoring;
+mod scoring_fast;
 
 use serde::Deserialize;
 use supercargo_framework::{

@@ -216,7 +216,7 @@ label! {
         ResourceClaim = "resource.k8s.io/ResourceClaim",
         ResourceSlice = "resource.k8s.io/ResourceSlice",
         DeviceClass = "resource.k8s.io/DeviceClass",
-        PodGroup = "scheduling.k8s.io/PodGroup",
+        PodClass = "scheduling.k8s.io/PodClass",
     }
 }
 

@@ -161,7 +161,7 @@ fn files_that_are_no_guests_are_told_with_a_hint() {
         &module(r#"(module (import "supercargo" "now" (func (result i64))))"#),
         &[
             "it imports supercargo.now",
-            "hint: a guest can import supercargo.node_column, supercargo.pod_fact",
+            "hint: a guest can import supercargo.node_column, supercargo.pod_attribute",
         ],
     );
     check(
@@ -220,22 +220,22 @@ fn what_goes_wrong_at_the_start_is_an_error_of_the_configuration() {
     check(
         &init("(call $node_column (i32.const 16) (i32.const 5) (i32.const 0))"),
         "",
-        "the node fact label needs a key: label:<key> (in supercargo_init)",
+        "the node attribute label needs a key: label:<key> (in supercargo_init)",
     );
     check(
         &init("(call $node_column (i32.const 32) (i32.const 7) (i32.const 0))"),
         "",
-        "there is no node fact \"lable\"; did you mean label? (in supercargo_init)",
+        "there is no node attribute \"lable\"; did you mean label? (in supercargo_init)",
     );
     check(
-        &init("(call $pod_fact (i32.const 32) (i32.const 7) (i32.const 0))"),
+        &init("(call $pod_attribute (i32.const 32) (i32.const 7) (i32.const 0))"),
         "",
-        "there is no pod fact \"lable\"; did you mean label? (in supercargo_init)",
+        "there is no pod attribute \"lable\"; did you mean label? (in supercargo_init)",
     );
     check(
         &init("(call $node_column (i32.const 34) (i32.const 5) (i32.const 3))"),
         "",
-        "there is no node fact \"ble\"",
+        "there is no node attribute \"ble\"",
     );
     check(&init("(call $intern (i32.const 64) (i32.const 2))"), "", "a text at 64 of 2 bytes is not UTF-8");
     let other_version = module(

@@ -31,9 +31,9 @@ fn reads_everything() -> Vec<u8> {
              (drop (call $node_column (i32.const 16) (i32.const 4) (i32.const 0)))
              (drop (call $node_column (i32.const 32) (i32.const 8) (i32.const 0)))
              (drop (call $node_column (i32.const 48) (i32.const 10) (i32.const 2)))
-             (drop (call $pod_fact (i32.const 64) (i32.const 11) (i32.const 0)))
-             (drop (call $pod_fact (i32.const 80) (i32.const 4) (i32.const 2)))
-             (drop (call $pod_fact (i32.const 96) (i32.const 10) (i32.const 2)))
+             (drop (call $pod_attribute (i32.const 64) (i32.const 11) (i32.const 0)))
+             (drop (call $pod_attribute (i32.const 80) (i32.const 4) (i32.const 2)))
+             (drop (call $pod_attribute (i32.const 96) (i32.const 10) (i32.const 2)))
              (global.set $ssd (call $intern (i32.const 112) (i32.const 3)))
              (global.set $yes (call $intern (i32.const 128) (i32.const 3)))
              (global.set $full (call $intern (i32.const 144) (i32.const 17)))
@@ -208,9 +208,12 @@ fn at_every_step() {
                 compared += usize::from(compare(&mut fast, &mut slow, pod, percentage, &at));
             }
         }
-        let ways = fast.ways();
-        among_some += ways.some;
-        assert!(ways.slow * 5 < ways.columns + ways.some + ways.slow, "mostly the fast way: {ways:?}");
+        let paths = fast.paths();
+        among_some += paths.sampled;
+        assert!(
+            paths.full * 5 < paths.columns + paths.sampled + paths.full,
+            "mostly the fast way: {paths:?}"
+        );
     }
     assert!(compared > 2000 && among_some > 1000, "{compared} comparisons, {among_some} among some");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use supercargo_framework::{
     Status,
-    points::{Permission, Permit, Word},
+    points::{Permission, Permit, PermitHandle},
     registry::define,
 };
 use supercargo_model::Pod;
@@ -12,7 +12,7 @@ use supercargo_model::Pod;
 use super::Scene;
 
 /// Makes the pod `held` wait for a word, and nobody else.
-struct Gate(Word);
+struct Gate(PermitHandle);
 
 impl Permit for Gate {
     fn permit(&self, pod: &Pod, _: &str) -> Result<Permission, Status> {
@@ -24,8 +24,8 @@ impl Permit for Gate {
 }
 
 /// A pod that waits for the word, and another that has no room meanwhile.
-fn waiting() -> (Scene, Word) {
-    let word = Word::default();
+fn waiting() -> (Scene, PermitHandle) {
+    let word = PermitHandle::default();
     let heard = word.clone();
     let mut registry = supercargo_plugins::registry();
     registry.add(define("Gate", move |_| Ok(Gate(heard.clone()))).permit());
@@ -107,7 +107,11 @@ impl Permit for Waits {
     fn permit(&self, pod: &Pod, _: &str) -> Result<Permission, Status> {
         let timeout = Duration::from_secs(3600);
         let waits = pod.name.starts_with("waits");
-        Ok(if waits { Permission::Wait { timeout, word: Word::default() } } else { Permission::Granted })
+        Ok(if waits {
+            Permission::Wait { timeout, word: PermitHandle::default() }
+        } else {
+            Permission::Granted
+        })
     }
 }
 

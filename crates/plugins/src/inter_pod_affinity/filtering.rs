@@ -8,7 +8,7 @@ use supercargo_framework::{
 };
 use supercargo_model::{
     Cluster, Labels, Name, Node, NodeInfo, Pod,
-    pod_groups::{PodGroup, TermList},
+    pod_classes::{PodClass, TermList},
 };
 
 use super::{
@@ -64,7 +64,7 @@ impl Required {
     }
 
     /// The classes of pods that all terms about pods nearby select.
-    fn near_classes<'a>(&self, cluster: &'a Cluster) -> Vec<&'a PodGroup> {
+    fn near_classes<'a>(&self, cluster: &'a Cluster) -> Vec<&'a PodClass> {
         if are_many(self.near.iter()) {
             let places = Classes::new(cluster).select_by_all(&self.near);
             return places.iter().filter_map(|place| cluster.groups().get(place)).collect();
@@ -243,7 +243,7 @@ impl Required {
     /// What classes mean that would cost too much to ask about pod by pod; none, in the ordinary case.
     fn meanings(&self, cluster: &Cluster, pod: &Pod) -> Meanings {
         let many = self.are_many();
-        let is_long = |group: &&PodGroup| many || group.spec.pod_anti_affinity.required.len() > FEW_TERMS;
+        let is_long = |group: &&PodClass| many || group.spec.pod_anti_affinity.required.len() > FEW_TERMS;
         let mut meanings = Meanings::new();
         for group in cluster.groups().iter().filter(is_long) {
             let mut meaning = Meaning::default();
@@ -275,7 +275,7 @@ impl Required {
     }
 
     /// How many anti-affinity terms of bound pods select the pod, by topology key and class.
-    fn met_by_terms_about<'a>(&self, cluster: &'a Cluster, pod: &Pod) -> Vec<(Name, &'a PodGroup, i64)> {
+    fn met_by_terms_about<'a>(&self, cluster: &'a Cluster, pod: &Pod) -> Vec<(Name, &'a PodClass, i64)> {
         met_by_terms_about(cluster, pod, &self.namespace_labels, |about| match about.list {
             TermList::RequiredFar => about.weight,
             _ => 0,
@@ -283,7 +283,7 @@ impl Required {
     }
 }
 
-fn place(group: &PodGroup) -> (usize, Name) {
+fn place(group: &PodClass) -> (usize, Name) {
     (address(&group.sample), group.namespace.clone())
 }
 

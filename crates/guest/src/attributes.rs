@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use crate::{Text, memory::host};
 
-/// How a fact is read: as `i64`, `f64` or [`Text`].
+/// How an attribute is read: as `i64`, `f64` or [`Text`].
 pub trait Value: Copy + 'static + sealed::Value {}
 impl Value for i64 {}
 impl Value for f64 {}
@@ -45,16 +45,16 @@ pub(crate) mod sealed {
     impl<T: Plain + Value> Row for T {}
 }
 
-/// A fact of all nodes, to be looked up in [`crate::Nodes`].
+/// An attribute of all nodes, to be looked up in [`crate::Nodes`].
 #[derive(Clone, Copy, Debug)]
 pub struct Column<T> {
     pub(crate) index: u32,
     of: PhantomData<T>,
 }
 
-/// A fact of the pod, to be looked up in [`crate::Pod`].
+/// An attribute of the pod, to be looked up in [`crate::Pod`].
 #[derive(Clone, Copy, Debug)]
-pub struct PodFact<T> {
+pub struct PodAttribute<T> {
     pub(crate) index: u32,
     of: PhantomData<T>,
 }
@@ -79,25 +79,25 @@ impl<'a> Args<'a> {
     }
 }
 
-/// Where a plugin asks for facts. A fact that there is not, or whose name is misspelt, is an error of the configuration.
+/// Where a plugin asks for attributes. An attribute that there is not, or whose name is misspelt, is an error of the configuration.
 #[derive(Debug)]
-pub struct Facts(pub(crate) ());
+pub struct Attributes(pub(crate) ());
 
-impl Facts {
-    /// A fact of every node, such as `label:disk`, `allocatable:cpu`, `requested:memory`, `free:cpu`, `pods` or `name`.
+impl Attributes {
+    /// An attribute of every node, such as `label:disk`, `allocatable:cpu`, `requested:memory`, `free:cpu`, `pods` or `name`.
     ///
     /// As a number, what is absent or not a number is `i64::MIN` or `f64::NAN`; as a text it is [`Text::ABSENT`]. Of cpu,
     /// numbers are thousandths of a core; of memory and disk, bytes.
-    pub fn node<T: Value>(&mut self, fact: &str) -> Column<T> {
-        Column { index: host::node_column(fact, T::FORM), of: PhantomData }
+    pub fn node<T: Value>(&mut self, attribute: &str) -> Column<T> {
+        Column { index: host::node_column(attribute, T::FORM), of: PhantomData }
     }
 
-    /// A fact of the pod, such as `label:app`, `request:cpu`, `priority`, `namespace` or `json`.
-    pub fn pod<T: Value>(&mut self, fact: &str) -> PodFact<T> {
-        PodFact { index: host::pod_fact(fact, T::FORM), of: PhantomData }
+    /// An attribute of the pod, such as `label:app`, `request:cpu`, `priority`, `namespace` or `json`.
+    pub fn pod<T: Value>(&mut self, attribute: &str) -> PodAttribute<T> {
+        PodAttribute { index: host::pod_attribute(attribute, T::FORM), of: PhantomData }
     }
 
-    /// The text of a value, to compare facts with: equal texts are equal values, so that no text is compared in a loop.
+    /// The text of a value, to compare attributes with: equal texts are equal values, so that no text is compared in a loop.
     pub fn text(&mut self, text: &str) -> Text {
         Text::from_id(host::intern(text))
     }

@@ -5,19 +5,19 @@ use supercargo_plugins::dynamic_scoring::Place;
 
 use super::status_writer::{StatusWriter, Statuses};
 use crate::{
-    events::{self, Busy, Event, Preempted, Recorder, Reference},
+    events::{self, Busy, Event, EventRecorder, Preempted, Reference},
     lease::Lease,
     status::{Condition, Nomination, Reason},
     world::SharedWorld,
 };
 
 /// Tells.
-pub(super) struct Teller {
-    recorder: Recorder,
+pub(super) struct Reporter {
+    recorder: EventRecorder,
     writer: StatusWriter,
 }
 
-impl Teller {
+impl Reporter {
     pub(super) fn new(world: &SharedWorld, host: String, lease: Option<Lease>) -> Self {
         Self { recorder: events::open(world, host), writer: StatusWriter::new(world, lease) }
     }
@@ -33,7 +33,7 @@ impl Teller {
     }
 
     /// Events, for whoever records them in a task of its own.
-    pub(super) fn recorder(&self) -> &Recorder {
+    pub(super) fn recorder(&self) -> &EventRecorder {
         &self.recorder
     }
 

@@ -10,32 +10,32 @@ use supercargo_model::{
 };
 
 use super::{Assumed, Scheduler, signal::CalledOff};
-use crate::feed::Fact;
+use crate::informer::WatchEvent;
 
 impl Scheduler {
-    /// Takes a fact in, and the time that this takes.
-    pub(super) fn take_fact(&mut self, fact: Fact) {
-        self.fact_began = Some(self.world.uptime());
-        self.take_in(fact);
-        self.fact_began = None;
+    /// Takes a watch event in, and the time that this takes.
+    pub(super) fn take_watch_event(&mut self, event: WatchEvent) {
+        self.handling_since = Some(self.world.uptime());
+        self.take_in(event);
+        self.handling_since = None;
     }
 
     fn handled(&self, event: Event) {
-        if let Some(began) = self.fact_began {
+        if let Some(began) = self.handling_since {
             self.meter.handled(event, self.world.uptime() - began);
         }
     }
 
-    fn take_in(&mut self, fact: Fact) {
-        self.keep_text(&fact);
-        match fact {
-            Fact::Put { object: Object::Pod(pod), .. } => {
+    fn take_in(&mut self, event: WatchEvent) {
+        self.keep_text(&event);
+        match event {
+            WatchEvent::Put { object: Object::Pod(pod), .. } => {
                 if pod.terminating {
                     self.victim_goes(&pod.key());
                 }
                 self.pod_is(Arc::new(pod));
             }
-            Fact::Put { object: Object::Node(node), .. } => {
+            WatchEvent::Put { object: Object::Node(node), .. } => {
                 let before = self.engine.cluster().node(&node.name).map(|info| info.node.clone());
                 if before.as_deref() == Some(&node) {
                     return;
@@ -44,32 +44,32 @@ impl Scheduler {
                 self.happened(Change::Node(before.as_deref(), Some(&node)));
                 self.look_after_change_of(&Object::Node(node));
             }
-            Fact::Put { object: Object::ConfigMap(map), uid, .. } => self.config_map_is(map, &uid),
-            Fact::Put { object, .. } => self.object_is(object),
-            Fact::Gone { kind: Kind::Pod, key, uid } => {
+            WatchEvent::Put { object: Object::ConfigMap(map), uid, .. } => self.config_map_is(map, &uid),
+            WatchEvent::Put { object, .. } => self.object_is(object),
+            WatchEvent::Gone { kind: Kind::Pod, key, uid } => {
                 self.victim_goes(&key);
                 self.pod_is_gone(&key, &uid);
             }
-            Fact::Gone { kind, key, .. } => {
+            WatchEvent::Gone { kind, key, .. } => {
                 if kind == Kind::ConfigMap {
                     tracing::info!(config_map = %key, "DynamicScoring prefers no node: the ConfigMap is gone");
                 }
                 self.object_is_gone(kind, &key);
             }
-            Fact::Unreadable { kind, key, uid, reason } => self.cannot_read(kind, &key, &uid, &reason),
-            Fact::Synced(kind) => self.is_read(kind),
+            WatchEvent::Unreadable { kind, key, uid, reason } => self.cannot_read(kind, &key, &uid, &reason),
+            WatchEvent::Synced(kind) => self.is_read(kind),
         }
     }
 
     /// Extenders are sent objects as they were written.
-    fn keep_text(&mut self, fact: &Fact) {
+    fn keep_text(&mut self, event: &WatchEvent) {
         if self.extenders.all().is_empty() {
             return;
         }
-        match fact {
-            Fact::Put { object, text, .. } => self.originals.put(object, text.clone()),
-            Fact::Gone { kind: Kind::Node, key, .. } => self.originals.forget_node(&key.name),
-            Fact::Gone { kind: Kind::Pod, uid, .. } => self.originals.forget_pod(uid),
+        match event {
+            WatchEvent::Put { object, text, .. } => self.originals.put(object, text.clone()),
+            WatchEvent::Gone { kind: Kind::Node, key, .. } => self.originals.forget_node(&key.name),
+            WatchEvent::Gone { kind: Kind::Pod, uid, .. } => self.originals.forget_pod(uid),
             _ => {}
         }
     }
@@ -189,7 +189,7 @@ impl Scheduler {
             self.handled(Event::new(Resource::UnscheduledPod, Action::Delete));
         }
         self.queue.done(uid);
-        self.teller.forget(uid);
+        self.reporter.forget(uid);
         if is_assumed {
             self.assumed_pod_goes(uid);
             if let Some(assumed) = self.assumed.get_mut(uid) {
@@ -219,7 +219,7 @@ impl Scheduler {
         if let Some(pod) = self.queue.find(uid).map(|pending| pending.pod.clone()) {
             let now = self.world.uptime();
             self.queue.remove(uid, Removal::Deleted, self.engine.nominations_mut(), now);
-            self.teller.unreadable(&pod, reason);
+            self.reporter.unreadable(&pod, reason);
         }
     }
 }

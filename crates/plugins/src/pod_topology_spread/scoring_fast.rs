@@ -15,7 +15,7 @@ use supercargo_model::{
 
 use crate::domain_sums::{DomainSums, Remembered};
 
-use super::{Constraint, Formula, PodTopologySpread, any_key_is_absent, has_all_keys, soft::is_host};
+use super::{Constraint, Formula, PodTopologySpread, any_key_is_absent, has_all_keys, scoring::is_host};
 use crate::required_nodes::RequiredNodes;
 
 /// A node that lacks a label and is left out.

@@ -27,7 +27,7 @@ impl<'de> Deserialize<'de> for Namespace {
 
 /// Which of the objects that select pods this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum WorkloadKind {
+pub enum PodOwnerKind {
     /// A service.
     Service,
     /// A replication controller.
@@ -40,7 +40,7 @@ pub enum WorkloadKind {
 
 /// A service or a controller: something that selects pods of its namespace.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Workload {
+pub struct PodOwner {
     /// Its namespace.
     pub namespace: Name,
     /// Its name.
@@ -49,7 +49,7 @@ pub struct Workload {
     pub selector: Selector,
 }
 
-impl Workload {
+impl PodOwner {
     /// `namespace/name`.
     pub fn key(&self) -> Key {
         Key::new(self.namespace.clone(), self.name.clone())
@@ -75,7 +75,7 @@ struct MapSpec {
     selector: Option<Labels>,
 }
 
-impl From<SelectsByMap> for Workload {
+impl From<SelectsByMap> for PodOwner {
     fn from(written: SelectsByMap) -> Self {
         let selector = written.spec.selector.as_ref().map(Selector::equal_to);
         Self::new(written.metadata, selector.unwrap_or_default())
@@ -97,7 +97,7 @@ struct SelectorSpec {
     selector: Option<Selector>,
 }
 
-impl From<SelectsBySelector> for Workload {
+impl From<SelectsBySelector> for PodOwner {
     fn from(written: SelectsBySelector) -> Self {
         Self::new(written.metadata, written.spec.selector.unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! The shapes that are kept: those seen more than once, within a bound of memory.
+//! The signatures that are kept: those seen more than once, within a bound of memory.
 
 use std::sync::Arc;
 
@@ -7,39 +7,39 @@ use supercargo_model::{Cluster, Pod};
 
 use crate::{
     laps::{Lap, Laps},
-    shape::{Scope, Shape},
+    signature_state::{Scope, SignatureState},
 };
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
-/// About how much memory kept shapes may take.
+/// About how much memory kept signatures may take.
 const MEMORY_BYTES: usize = 256 * 1024 * 1024;
-/// Columns of eight bytes that a shape has, roughly.
+/// Columns of eight bytes that a signature has, roughly.
 const COLUMNS: usize = 12;
-/// How often a shape holds what is in its spec: the plugins' parts keep copies of what they need.
+/// How often a signature holds what is in its spec: the plugins' parts keep copies of what they need.
 const COPIES_OF_SPEC: usize = 3;
 const MIN_KEPT: usize = 8;
 const MAX_KEPT: usize = 1024;
 /// How many specs are remembered as seen.
 const REMEMBERED: usize = 16 * 1024;
 
-/// The shapes.
+/// The signatures.
 #[derive(Default)]
-pub(crate) struct Shapes {
+pub(crate) struct SignatureCache {
     kept: Vec<Option<Kept>>,
     free: Vec<usize>,
     /// What the kept ones take together.
     bytes: usize,
     by_spec: HashMap<usize, Vec<usize>>,
-    /// For shapes that are new: its memory stays warm when every pod is of another shape.
-    scratch: Option<Shape>,
-    /// How often a spec came, by its address. An address that is used again makes a shape kept too early, no more.
+    /// For signatures that are new: its memory stays warm when every pod is of another signature.
+    scratch: Option<SignatureState>,
+    /// How often a spec came, by its address. An address that is used again makes a signature kept too early, no more.
     seen: HashMap<usize, u32>,
     clock: u64,
     last: Last,
 }
 
-/// Where the shape is that was asked for last.
+/// Where the signature is that was asked for last.
 #[derive(Clone, Copy, Default)]
 enum Last {
     Kept(usize),
@@ -48,7 +48,7 @@ enum Last {
 }
 
 struct Kept {
-    shape: Shape,
+    signature: SignatureState,
     used_at: u64,
     bytes: usize,
 }
@@ -57,8 +57,8 @@ fn address(pod: &Pod) -> usize {
     Arc::as_ptr(&pod.spec) as usize
 }
 
-impl Shapes {
-    /// The shape of a pod, up to date; `None` if a plugin has no fast form for it.
+impl SignatureCache {
+    /// The signature of a pod, up to date; `None` if a plugin has no fast form for it.
     pub(crate) fn of(
         &mut self,
         profile: &Profile,
@@ -67,7 +67,7 @@ impl Shapes {
         pod: &Arc<Pod>,
         scope: Scope,
         laps: &mut Laps<'_>,
-    ) -> Option<&mut Shape> {
+    ) -> Option<&mut SignatureState> {
         self.clock += 1;
         self.last = match self.find(index, pod) {
             Some(place) => Last::Kept(place),
@@ -82,26 +82,26 @@ impl Shapes {
                 last
             }
         };
-        let shape = match self.last {
+        let signature = match self.last {
             Last::Kept(place) => {
                 let kept = self.kept[place].as_mut()?;
                 kept.used_at = self.clock;
-                &mut kept.shape
+                &mut kept.signature
             }
             Last::Scratch => self.scratch.as_mut()?,
         };
-        if shape.catch_up(cluster, scope, pod, laps).is_none() {
-            shape.reuse(profile, index, cluster, pod)?;
+        if signature.catch_up(cluster, scope, pod, laps).is_none() {
+            signature.reuse(profile, index, cluster, pod)?;
             laps.lap(Lap::Prepare);
-            shape.catch_up(cluster, scope, pod, laps);
+            signature.catch_up(cluster, scope, pod, laps);
         }
-        (!shape.has_failed()).then_some(shape)
+        (!signature.has_failed()).then_some(signature)
     }
 
-    /// The shape that was asked for last.
-    pub(crate) fn last(&mut self) -> Option<&mut Shape> {
+    /// The signature that was asked for last.
+    pub(crate) fn last(&mut self) -> Option<&mut SignatureState> {
         match self.last {
-            Last::Kept(place) => Some(&mut self.kept.get_mut(place)?.as_mut()?.shape),
+            Last::Kept(place) => Some(&mut self.kept.get_mut(place)?.as_mut()?.signature),
             Last::Scratch => self.scratch.as_mut(),
         }
     }
@@ -118,7 +118,7 @@ impl Shapes {
     }
 
     fn is_at(&self, place: usize, index: usize, pod: &Pod) -> bool {
-        matches!(self.kept.get(place), Some(Some(kept)) if kept.shape.is_of(index, pod))
+        matches!(self.kept.get(place), Some(Some(kept)) if kept.signature.is_of(index, pod))
     }
 
     fn is_new(&mut self, pod: &Pod) -> bool {
@@ -140,14 +140,14 @@ impl Shapes {
         match &mut self.scratch {
             Some(scratch) => scratch.reuse(profile, index, cluster, pod),
             None => {
-                self.scratch = Some(Shape::new(profile, index, cluster, pod)?);
+                self.scratch = Some(SignatureState::new(profile, index, cluster, pod)?);
                 Some(())
             }
         }
     }
 
     fn keep(&mut self, profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<usize> {
-        let shape = Shape::new(profile, index, cluster, pod)?;
+        let signature = SignatureState::new(profile, index, cluster, pod)?;
         let columns = cluster.columns().len() * COLUMNS * size_of::<f64>();
         let bytes = columns + COPIES_OF_SPEC * pod.spec.bytes;
         self.make_room(bytes);
@@ -156,7 +156,7 @@ impl Shapes {
             self.kept.len() - 1
         });
         self.bytes += bytes;
-        self.kept[place] = Some(Kept { shape, used_at: self.clock, bytes });
+        self.kept[place] = Some(Kept { signature, used_at: self.clock, bytes });
         self.by_spec.entry(address(pod)).or_default().push(place);
         Some(place)
     }
@@ -174,7 +174,7 @@ impl Shapes {
             };
             self.bytes -= old.bytes;
             self.free.push(place);
-            self.forget(&old.shape, place);
+            self.forget(&old.signature, place);
         }
     }
 
@@ -183,8 +183,8 @@ impl Shapes {
         kept.min_by_key(|(_, kept)| kept.used_at).map_or(0, |(place, _)| place)
     }
 
-    fn forget(&mut self, shape: &Shape, place: usize) {
-        let address = address(shape.pod());
+    fn forget(&mut self, signature: &SignatureState, place: usize) {
+        let address = address(signature.pod());
         if let Some(places) = self.by_spec.get_mut(&address) {
             places.retain(|other| *other != place);
             if places.is_empty() {

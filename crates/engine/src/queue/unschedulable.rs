@@ -36,7 +36,7 @@ struct Group {
 }
 
 #[derive(Default)]
-pub(super) struct Parked {
+pub(super) struct UnschedulablePods {
     groups: Vec<Group>,
     free: Vec<usize>,
     by_why: HashMap<Why, usize>,
@@ -47,7 +47,7 @@ pub(super) struct Parked {
     held: usize,
 }
 
-impl Parked {
+impl UnschedulablePods {
     /// Takes a pod in, and says where it is.
     pub(super) fn insert(&mut self, slot: usize, entry: &Entry) -> Spot {
         let group = self.group(entry);
@@ -56,7 +56,7 @@ impl Parked {
         let place = members.len() - 1;
         self.by_time.insert((entry.waiting_since(), slot));
         self.held += usize::from(entry.held_by.is_some());
-        Spot::Parked(group, place)
+        Spot::UnschedulablePods(group, place)
     }
 
     /// Lets a pod go, as it was taken in. Another pod of its group may take its place there: that one's slot.

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use supercargo_extender::Wanted;
-use supercargo_model::{Key, object::Kind, workload::WorkloadKind};
+use supercargo_model::{Key, object::Kind, pod_owner::PodOwnerKind};
 
 /// A resource of the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,10 +86,10 @@ pub const RESOURCES: &[Resource] = &[
     required(Kind::Node, "/api/v1/nodes", ""),
     required(Kind::Pod, "/api/v1/pods", NOT_ENDED),
     required(Kind::Namespace, "/api/v1/namespaces", ""),
-    resource(Kind::Workload(WorkloadKind::Service), "/api/v1/services"),
-    resource(Kind::Workload(WorkloadKind::ReplicationController), "/api/v1/replicationcontrollers"),
-    resource(Kind::Workload(WorkloadKind::ReplicaSet), "/apis/apps/v1/replicasets"),
-    resource(Kind::Workload(WorkloadKind::StatefulSet), "/apis/apps/v1/statefulsets"),
+    resource(Kind::PodOwner(PodOwnerKind::Service), "/api/v1/services"),
+    resource(Kind::PodOwner(PodOwnerKind::ReplicationController), "/api/v1/replicationcontrollers"),
+    resource(Kind::PodOwner(PodOwnerKind::ReplicaSet), "/apis/apps/v1/replicasets"),
+    resource(Kind::PodOwner(PodOwnerKind::StatefulSet), "/apis/apps/v1/statefulsets"),
     resource(Kind::PersistentVolume, "/api/v1/persistentvolumes"),
     resource(Kind::PersistentVolumeClaim, "/api/v1/persistentvolumeclaims"),
     resource(Kind::StorageClass, "/apis/storage.k8s.io/v1/storageclasses"),

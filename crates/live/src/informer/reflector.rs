@@ -10,7 +10,7 @@ use supercargo_model::{Key, object::Kind};
 use tokio::sync::mpsc;
 
 use super::{
-    Fact, InformerHealth, Resource,
+    InformerHealth, Resource, WatchEvent,
     backoff::Backoff,
     complaints::Complaints,
     known::Known,
@@ -40,11 +40,11 @@ enum Step {
     Resume,
     /// Read the changes.
     Follow(Lines),
-    /// Nobody takes the facts any more.
+    /// Nobody takes the watch events any more.
     End,
 }
 
-/// Nobody takes the facts any more.
+/// Nobody takes the watch events any more.
 struct Unheard;
 
 /// Whether the server gives streaming lists, as far as is known.
@@ -73,10 +73,10 @@ impl Streaming {
     }
 }
 
-pub(super) struct Follower {
+pub(super) struct Reflector {
     world: SharedWorld,
     resource: Resource,
-    facts: mpsc::Sender<Fact>,
+    watch_events: mpsc::Sender<WatchEvent>,
     health: InformerHealth,
     known: Known,
     /// The last version that is known.
@@ -97,18 +97,18 @@ pub(super) struct Follower {
     told_unserved: bool,
 }
 
-impl Follower {
+impl Reflector {
     pub(super) fn new(
         world: SharedWorld,
         resource: Resource,
-        facts: mpsc::Sender<Fact>,
+        watch_events: mpsc::Sender<WatchEvent>,
         health: InformerHealth,
     ) -> Self {
         Self {
             world,
             complaints: Complaints::new(resource.kind),
             resource,
-            facts,
+            watch_events,
             health,
             known: Known::default(),
             version: String::new(),
@@ -135,7 +135,7 @@ impl Follower {
                 Step::End => return,
             };
             step = next.unwrap_or(Step::End);
-            if self.facts.is_closed() {
+            if self.watch_events.is_closed() {
                 return;
             }
         }
@@ -235,7 +235,7 @@ impl Follower {
     /// Whatever the list that has ended did not name is gone.
     async fn tell_missing(&mut self) -> Result<(), Unheard> {
         for (key, uid) in self.known.end_list() {
-            self.tell(Fact::Gone { kind: self.kind(), key, uid }).await?;
+            self.tell(WatchEvent::Gone { kind: self.kind(), key, uid }).await?;
         }
         Ok(())
     }
@@ -244,7 +244,7 @@ impl Follower {
         if std::mem::replace(&mut self.synced, true) {
             return Ok(());
         }
-        self.tell(Fact::Synced(self.kind())).await
+        self.tell(WatchEvent::Synced(self.kind())).await
     }
 
     async fn resume(&mut self) -> Result<Step, Unheard> {
@@ -335,7 +335,7 @@ impl Follower {
             "DELETED" => {
                 if let Some(uid) = self.known.forget(&head.namespace, &head.name) {
                     let key = Key::new(&*head.namespace, &*head.name);
-                    self.tell(Fact::Gone { kind: self.kind(), key, uid }).await?;
+                    self.tell(WatchEvent::Gone { kind: self.kind(), key, uid }).await?;
                 }
             }
             "BOOKMARK" => self.sends_bookmarks = true,
@@ -367,8 +367,8 @@ impl Follower {
         Ok(next)
     }
 
-    async fn tell(&mut self, fact: Fact) -> Result<(), Unheard> {
-        self.facts.send(fact).await.map_err(|_| Unheard)
+    async fn tell(&mut self, event: WatchEvent) -> Result<(), Unheard> {
+        self.watch_events.send(event).await.map_err(|_| Unheard)
     }
 
     fn lifetime(&self) -> Duration {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     super::discovery::{self, Served},
-    Follower, Step, Unheard,
+    Reflector, Step, Unheard,
 };
 use crate::world::{MAX_RETRY_AFTER, Refused, Reply, Unanswered, jittered};
 
@@ -13,7 +13,7 @@ const UNSERVED_PAUSE: Duration = Duration::from_secs(60);
 /// How often it is told that a list is still forbidden.
 const FORBIDDEN_TOLD_EVERY: Duration = Duration::from_secs(60);
 
-impl Follower {
+impl Reflector {
     /// A list that was refused. Nothing is decided before it has been read, or the server has said that it has no such
     /// resource.
     pub(super) async fn list_refused(&mut self, refused: Refused) -> Result<Step, Unheard> {

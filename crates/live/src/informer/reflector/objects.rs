@@ -10,14 +10,14 @@ use supercargo_model::{
 
 use super::{
     super::{
-        Fact,
-        known::Standing,
+        WatchEvent,
+        known::KnownAs,
         wire::{self, Head},
     },
-    Follower, Unheard,
+    Reflector, Unheard,
 };
 
-impl Follower {
+impl Reflector {
     /// An object of a list.
     pub(super) async fn item(&mut self, text: &str) -> Result<(), Unheard> {
         let kind = self.kind();
@@ -37,13 +37,13 @@ impl Follower {
         read: impl FnOnce() -> Result<Object, String>,
         text: impl FnOnce() -> Option<&'t str>,
     ) -> Result<(), Unheard> {
-        match self.known.standing(&head.namespace, &head.name, &head.uid, &head.version) {
-            Standing::Same => return Ok(()),
-            Standing::Changed => {}
-            Standing::Recreated(uid) => {
+        match self.known.known_as(&head.namespace, &head.name, &head.uid, &head.version) {
+            KnownAs::Same => return Ok(()),
+            KnownAs::Changed => {}
+            KnownAs::Recreated(uid) => {
                 self.known.forget(&head.namespace, &head.name);
                 let key = Key::new(&*head.namespace, &*head.name);
-                self.tell(Fact::Gone { kind: self.kind(), key, uid }).await?;
+                self.tell(WatchEvent::Gone { kind: self.kind(), key, uid }).await?;
             }
         }
         match read() {
@@ -52,7 +52,7 @@ impl Follower {
                 self.known.keep(&name_of(&object, head), uid.clone(), &head.version);
                 let wanted = self.resource.texts.as_ref().filter(|wanted| wanted.wants(&object));
                 let text = wanted.and_then(|_| text()).and_then(supercargo_extender::prepared);
-                self.tell(Fact::Put { object, uid, version: Arc::from(&*head.version), text }).await
+                self.tell(WatchEvent::Put { object, uid, version: Arc::from(&*head.version), text }).await
             }
             Err(reason) => self.unreadable(head, reason).await,
         }
@@ -66,11 +66,11 @@ impl Follower {
         if kind == Kind::Pod {
             self.known.keep(&key, Arc::from(&*head.uid), &head.version);
         } else if let Some(uid) = self.known.forget(&head.namespace, &head.name) {
-            self.tell(Fact::Gone { kind, key: key.clone(), uid }).await?;
+            self.tell(WatchEvent::Gone { kind, key: key.clone(), uid }).await?;
         }
         if matches!(kind, Kind::Pod | Kind::Node) {
             let uid = Arc::from(&*head.uid);
-            self.tell(Fact::Unreadable { kind, key, uid, reason }).await?;
+            self.tell(WatchEvent::Unreadable { kind, key, uid, reason }).await?;
         }
         Ok(())
     }

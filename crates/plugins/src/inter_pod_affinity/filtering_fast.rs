@@ -8,7 +8,7 @@ use supercargo_framework::{
 };
 use supercargo_model::{Cluster, NodeId, Pod, changes::PodChange};
 
-use super::{InterPodAffinity, required::Counts};
+use super::{InterPodAffinity, filtering::Counts};
 
 /// Requirements, for pods of one shape.
 struct Required {

@@ -1,4 +1,4 @@
-//! What is known about pods of one shape: which nodes are open to them, and what each node scores, kept from pod to pod.
+//! What is known about pods of one signature: which nodes are open to them, and what each node scores, kept from pod to pod.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use supercargo_framework::{
 use supercargo_model::{Cluster, Name, NodeId, Pod, changes::Moment};
 
 use crate::{
-    alike::{Alike, ByCell, MAX_COLUMNS},
     laps::{Lap, Laps},
+    node_classes::{ByCell, MAX_COLUMNS, NodeClasses},
     refusals::Refusals,
 };
 
 /// Beyond this share of the nodes, starting anew is cheaper than mending.
 const MEND_AT_MOST: usize = 16;
-/// Nodes are put into kinds after so many pods for which the same nodes were open: before, it would not pay.
+/// Nodes are put into node_classes after so many pods for which the same nodes were open: before, it would not pay.
 const CALM_PODS: u32 = 4;
 
 /// A score and its column.
@@ -74,12 +74,12 @@ impl Column {
 pub(crate) enum Scope {
     /// All open nodes.
     Whole,
-    /// Some of the open nodes, other ones for each pod: see [`Shape::weigh_among`].
-    Some,
+    /// Some of the open nodes, other ones for each pod: see [`SignatureState::weigh_among`].
+    Sampled,
 }
 
-/// What is known about pods of one shape.
-pub(crate) struct Shape {
+/// What is known about pods of one signature.
+pub(crate) struct SignatureState {
     pod: Arc<Pod>,
     profile: usize,
     scope: Scope,
@@ -96,8 +96,8 @@ pub(crate) struct Shape {
     totals: Vec<f64>,
     tops: Tops,
     /// The nodes that score alike, instead of `totals` and `tops`: where every restless column is given by cell.
-    alike: Option<Alike>,
-    /// For how many pods the same nodes have been open; `None` if the nodes differ too much for kinds.
+    node_classes: Option<NodeClasses>,
+    /// For how many pods the same nodes have been open; `None` if the nodes differ too much for node_classes.
     calm: Option<u32>,
     /// The highest total, and how many nodes have it; `None` if no node is open.
     best: Option<(f64, usize)>,
@@ -111,11 +111,11 @@ pub(crate) struct Shape {
     spare: Vec<f64>,
 }
 
-impl Shape {
+impl SignatureState {
     /// Nothing is known yet; `None` if a plugin has no fast form for such pods.
     pub(crate) fn new(profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<Self> {
         let CompiledProfile { filters, scores } = profile.compile(cluster, pod)?;
-        let mut shape = Self {
+        let mut signature = Self {
             pod: pod.clone(),
             profile: index,
             scope: Scope::Whole,
@@ -127,7 +127,7 @@ impl Shape {
             base: Vec::new(),
             totals: Vec::new(),
             tops: Tops::default(),
-            alike: None,
+            node_classes: None,
             calm: Some(0),
             best: None,
             known_at: None,
@@ -136,11 +136,11 @@ impl Shape {
             unsure: Vec::new(),
             spare: Vec::new(),
         };
-        shape.set_columns(scores);
-        Some(shape)
+        signature.set_columns(scores);
+        Some(signature)
     }
 
-    /// Becomes the shape of another pod, and keeps the memory.
+    /// Becomes the signature of another pod, and keeps the memory.
     pub(crate) fn reuse(
         &mut self,
         profile: &Profile,
@@ -175,21 +175,21 @@ impl Shape {
         }));
     }
 
-    /// Whether a pod is of this shape. Specs are shared, so that equal ones are the same.
+    /// Whether a pod is of this signature. Specs are shared, so that equal ones are the same.
     pub(crate) fn is_of(&self, profile: usize, pod: &Pod) -> bool {
         self.profile == profile
             && Arc::ptr_eq(&self.pod.spec, &pod.spec)
             && self.pod.namespace == pod.namespace
     }
 
-    /// The pod that the shape was made for.
+    /// The pod that the signature was made for.
     pub(crate) fn pod(&self) -> &Pod {
         &self.pod
     }
 
     /// Whether nodes that score alike are counted once.
-    pub(crate) fn has_kinds(&self) -> bool {
-        self.alike.is_some()
+    pub(crate) fn has_node_classes(&self) -> bool {
+        self.node_classes.is_some()
     }
 
     /// How many nodes are open.
@@ -204,7 +204,7 @@ impl Shape {
 
     /// The place of the n-th of the best nodes.
     pub(crate) fn nth_best(&self, n: usize) -> Option<usize> {
-        match &self.alike {
+        match &self.node_classes {
             Some(alike) => alike.nth_best(n),
             None => self.tops.nth(&self.totals, self.best?.0, n),
         }
@@ -212,13 +212,13 @@ impl Shape {
 
     /// A node's total; a closed one's is below all others.
     pub(crate) fn total(&self, node: usize) -> f64 {
-        match &self.alike {
+        match &self.node_classes {
             Some(alike) => alike.total(node),
             None => self.totals[node],
         }
     }
 
-    /// Brings everything up to date with the cluster, for this pod of the shape. `None` if the shape must be compiled anew,
+    /// Brings everything up to date with the cluster, for this pod of the signature. `None` if the signature must be compiled anew,
     /// because something other than pods has changed.
     pub(crate) fn catch_up(
         &mut self,
@@ -248,9 +248,9 @@ impl Shape {
             }
             Some(moment) => self.follow(cluster, moment, laps)?,
         }
-        self.best = match &mut self.alike {
+        self.best = match &mut self.node_classes {
             Some(alike) => alike.best(),
-            None if self.scope == Scope::Some => None,
+            None if self.scope == Scope::Sampled => None,
             None => self.tops.best(&self.totals),
         };
         Some(())
@@ -302,7 +302,7 @@ impl Shape {
         filters.chain(self.columns.iter().map(|column| column.part.asked()))
     }
 
-    /// Tells the parts which pod is asked for: what is asked anew may read more of it than its shape.
+    /// Tells the parts which pod is asked for: what is asked anew may read more of it than its signature.
     fn meet(&mut self, pod: &Arc<Pod>) {
         self.filters.iter_mut().for_each(|(_, filter)| filter.meet(pod));
         self.columns.iter_mut().for_each(|column| column.part.meet(pod));
@@ -383,13 +383,13 @@ impl Shape {
         }
         self.known_at = Some(cluster.changes().now());
         self.mend(cluster, moved, restless);
-        if self.alike.is_none() && self.scope == Scope::Whole {
+        if self.node_classes.is_none() && self.scope == Scope::Whole {
             self.look_for_kinds(cluster, laps);
         }
         Some(())
     }
 
-    /// Puts the nodes into kinds, once the same nodes have been open for a while.
+    /// Puts the nodes into node_classes, once the same nodes have been open for a while.
     fn look_for_kinds(&mut self, cluster: &Cluster, laps: &mut Laps<'_>) {
         let Some(calm) = &mut self.calm else {
             return;
@@ -405,8 +405,8 @@ impl Shape {
         }
         let mut restless = self.columns.iter_mut().filter(|column| column.is_restless());
         let by_cell = restless.all(|column| column.part.use_cells(cluster));
-        self.alike = by_cell.then(|| Alike::new(&self.base, &cells(&self.columns)?)).flatten();
-        match &self.alike {
+        self.node_classes = by_cell.then(|| NodeClasses::new(&self.base, &cells(&self.columns)?)).flatten();
+        match &self.node_classes {
             Some(_) => self.sum_kinds(),
             None => {
                 self.calm = None;
@@ -415,9 +415,9 @@ impl Shape {
         }
     }
 
-    /// Goes back from kinds to columns.
+    /// Goes back from node_classes to columns.
     fn leave_kinds(&mut self, cluster: &Cluster) {
-        self.alike = None;
+        self.node_classes = None;
         // Restless columns were kept by cell; and other nodes may be open now.
         for column in self.columns.iter_mut().filter(|column| column.is_restless() || column.reads_open) {
             column.part.fill(cluster, &self.open, &mut column.raw);
@@ -426,7 +426,7 @@ impl Shape {
     }
 
     fn sum_kinds(&mut self) {
-        let Some(alike) = &mut self.alike else {
+        let Some(alike) = &mut self.node_classes else {
             return;
         };
         let mut restless = self.columns.iter().filter(|column| column.is_restless());
@@ -442,10 +442,10 @@ impl Shape {
         }
     }
 
-    /// Moves the touched nodes to their kinds; `None` if the nodes have become too different.
+    /// Moves the touched nodes to their node_classes; `None` if the nodes have become too different.
     fn mend_kinds(&mut self) -> Option<()> {
         let cells = cells(&self.columns)?;
-        let alike = self.alike.as_mut()?;
+        let alike = self.node_classes.as_mut()?;
         for node in &self.touched {
             alike.update(node.index(), self.base[node.index()], &cells)?;
         }
@@ -456,7 +456,7 @@ impl Shape {
     /// Works everything out from nothing.
     fn start(&mut self, cluster: &Cluster, laps: &mut Laps<'_>) {
         self.known_at = Some(cluster.changes().now());
-        self.alike = None;
+        self.node_classes = None;
         let columns = cluster.columns();
         let places = columns.len();
         self.fixed.clear();
@@ -522,12 +522,12 @@ impl Shape {
                 column.raw[node.index()] = column.part.score(cluster, *node);
             }
         }
-        if self.scope == Scope::Some {
+        if self.scope == Scope::Sampled {
             return;
         }
         if moved {
             self.calm = self.calm.map(|_| 0);
-            if self.alike.is_some() {
+            if self.node_classes.is_some() {
                 return self.leave_kinds(cluster);
             }
             for column in self.columns.iter_mut().filter(|column| column.reads_open) {
@@ -540,7 +540,7 @@ impl Shape {
             let still = self.columns.iter().filter(|column| !column.is_restless());
             self.base[i] = self.open[i] + still.map(|column| column.points(i)).sum::<f64>();
         }
-        if self.alike.is_some() {
+        if self.node_classes.is_some() {
             if self.mend_kinds().is_none() {
                 self.calm = None;
                 self.leave_kinds(cluster);

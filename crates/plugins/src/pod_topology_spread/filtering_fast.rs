@@ -12,7 +12,7 @@ use supercargo_model::{
 
 use super::{
     Constraint, PodTopologySpread, any_key_is_absent,
-    hard::{NO_LABEL, TOO_SKEWED},
+    filtering::{NO_LABEL, TOO_SKEWED},
     has_all_keys,
 };
 use crate::required_nodes::RequiredNodes;

@@ -16,7 +16,7 @@ use crate::{
 
 /// Pods of one namespace with one spec, all of them running or all of them terminating.
 #[derive(Clone, Debug)]
-pub struct PodGroup {
+pub struct PodClass {
     /// Their namespace.
     pub namespace: Name,
     /// Their spec.
@@ -28,7 +28,7 @@ pub struct PodGroup {
     nodes: HashMap<NodeId, u32>,
 }
 
-impl PodGroup {
+impl PodClass {
     /// How many there are on each node.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, u32)> {
         work::done(self.nodes.len());
@@ -63,7 +63,7 @@ struct TermRef {
 #[derive(Clone, Copy, Debug)]
 pub struct TermAbout<'a> {
     /// The pods whose term it is.
-    pub group: &'a PodGroup,
+    pub group: &'a PodClass,
     /// The list it stands in.
     pub list: TermList,
     /// The sum of the weights of all equal ones; of required ones, their number.
@@ -74,8 +74,8 @@ pub struct TermAbout<'a> {
 
 /// The groups, and indexes into them.
 #[derive(Clone, Debug, Default)]
-pub struct PodGroups {
-    slots: Vec<Option<PodGroup>>,
+pub struct PodClasses {
+    slots: Vec<Option<PodClass>>,
     free: Vec<u32>,
     /// By the spec's address (specs are shared) and whether the pods terminate; the namespace is compared.
     by_spec: HashMap<(usize, bool), Vec<u32>>,
@@ -104,14 +104,14 @@ struct TermIndex {
     others: Vec<TermRef>,
 }
 
-impl PodGroups {
+impl PodClasses {
     /// All groups.
-    pub fn iter(&self) -> impl Iterator<Item = &PodGroup> {
+    pub fn iter(&self) -> impl Iterator<Item = &PodClass> {
         self.slots.iter().flatten()
     }
 
     /// The group at a place; a place may be empty.
-    pub fn get(&self, place: usize) -> Option<&PodGroup> {
+    pub fn get(&self, place: usize) -> Option<&PodClass> {
         self.slots.get(place)?.as_ref()
     }
 
@@ -124,7 +124,7 @@ impl PodGroups {
     pub fn selected<'a: 's, 's>(
         &'a self,
         selector: &'s Selector,
-    ) -> Box<dyn Iterator<Item = &'a PodGroup> + 's> {
+    ) -> Box<dyn Iterator<Item = &'a PodClass> + 's> {
         let Selector::All(requirements) = selector else {
             return Box::new(std::iter::empty());
         };
@@ -134,7 +134,7 @@ impl PodGroups {
             let places: Vec<usize> = found.iter().collect();
             return Box::new(places.into_iter().filter_map(|place| self.get(place)));
         }
-        let matches = move |group: &&PodGroup| selector.matches(&group.spec.labels);
+        let matches = move |group: &&PodClass| selector.matches(&group.spec.labels);
         match requirements.iter().find(|r| is_pivot(r)) {
             None => Box::new(self.iter().filter(matches)),
             Some(pivot) => {
@@ -152,11 +152,11 @@ impl PodGroups {
     }
 
     /// For many selectors, or long ones.
-    pub fn selection(&self) -> GroupSelection<'_> {
+    pub fn selection(&self) -> PodClassSelection<'_> {
         let is_used = |place: &usize| self.slots[*place].is_some();
         let everyone = (0..self.slots.len()).filter(is_used).collect();
         let labels = Selection::new(&self.by_label, everyone);
-        GroupSelection { groups: self, labels, large_namespaces: HashMap::default() }
+        PodClassSelection { groups: self, labels, large_namespaces: HashMap::default() }
     }
 
     /// The terms of bound pods that may select a pod with these labels. Whether they do must still be asked. Those of one
@@ -250,7 +250,7 @@ impl PodGroups {
     }
 
     fn insert(&mut self, pod: &Arc<Pod>) -> u32 {
-        let group = PodGroup {
+        let group = PodClass {
             namespace: pod.namespace.clone(),
             spec: pod.spec.clone(),
             terminating: pod.terminating,
@@ -304,14 +304,14 @@ impl PodGroups {
 }
 
 /// Selects among groups by label and by namespace, for many selectors or long ones.
-pub struct GroupSelection<'a> {
-    groups: &'a PodGroups,
+pub struct PodClassSelection<'a> {
+    groups: &'a PodClasses,
     labels: Selection<'a, ByLabel>,
     /// The groups of namespaces that have many.
     large_namespaces: HashMap<&'a Name, Bits>,
 }
 
-impl<'a> GroupSelection<'a> {
+impl<'a> PodClassSelection<'a> {
     /// The places of the groups whose labels a selector selects.
     pub fn select(&mut self, selector: &Selector, selected: &mut Bits) {
         self.labels.select(selector, selected);
@@ -336,7 +336,7 @@ impl<'a> GroupSelection<'a> {
     }
 
     /// The group at a place.
-    pub fn group(&self, place: usize) -> Option<&'a PodGroup> {
+    pub fn group(&self, place: usize) -> Option<&'a PodClass> {
         self.groups.get(place)
     }
 }

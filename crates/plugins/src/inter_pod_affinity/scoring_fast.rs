@@ -7,14 +7,14 @@ use supercargo_model::{
     Cluster, Name, NodeId, Pod,
     changes::PodChange,
     label_columns::ABSENT,
-    pod_groups::{PodGroup, TermAbout, TermList},
+    pod_classes::{PodClass, TermAbout, TermList},
 };
 
 use crate::domain_sums::{DomainSums, Remembered};
 
 use super::{
     InterPodAffinity,
-    preferred::{Preferences, prefers_nothing},
+    scoring::{Preferences, prefers_nothing},
     terms::{ByKey, met_by_terms_about},
 };
 
@@ -46,7 +46,7 @@ fn add(cluster: &Cluster, key: &str, node: NodeId, weight: f64, scores: &mut [f6
 
 /// Adds what terms are worth to all nodes that share a domain with the pods that they are about: by domain first, as a
 /// domain may have thousands of nodes, and there may be thousands of terms.
-fn add_all(cluster: &Cluster, met: &[(Name, &PodGroup, i64)], scores: &mut [f64]) {
+fn add_all(cluster: &Cluster, met: &[(Name, &PodClass, i64)], scores: &mut [f64]) {
     let mut keys: Vec<&Name> = met.iter().map(|(key, ..)| key).collect();
     keys.sort_unstable();
     keys.dedup();
@@ -85,7 +85,7 @@ impl Preferred {
     }
 
     /// What our terms are worth to bound pods, and theirs to us, by topology key and class.
-    fn met_by_classes<'a>(&self, cluster: &'a Cluster) -> Vec<(Name, &'a PodGroup, i64)> {
+    fn met_by_classes<'a>(&self, cluster: &'a Cluster) -> Vec<(Name, &'a PodClass, i64)> {
         let mut met = self.preferences.terms.met_by_classes(cluster);
         let labels = &self.preferences.namespace_labels;
         met.extend(met_by_terms_about(cluster, &self.pod, labels, |about| self.worth(about)));

@@ -1,4 +1,4 @@
-//! Every fact arrives as the page says, in every form, and stays right while the cluster changes.
+//! Every attribute arrives as the page says, in every form, and stays right while the cluster changes.
 
 use supercargo_model::{
     Cluster, Key,
@@ -9,8 +9,8 @@ use supercargo_sim::setup::ALL_NODES;
 
 use crate::support::{EVERYWHERE, Stage, guest, guest_scores};
 
-/// A guest whose raw score is a fact: as a number; or 1 if it is the expected text, and 0 if not.
-fn tells(whose: &str, fact: &str, form: u32, expected: &str) -> Vec<u8> {
+/// A guest whose raw score is an attribute: as a number; or 1 if it is the expected text, and 0 if not.
+fn tells(whose: &str, attribute: &str, form: u32, expected: &str) -> Vec<u8> {
     let (width, is_node) = (if form == 2 { 4 } else { 8 }, whose == "node_column");
     let address = if is_node {
         format!(
@@ -25,10 +25,10 @@ fn tells(whose: &str, fact: &str, form: u32, expected: &str) -> Vec<u8> {
         1 => format!("(i64.trunc_sat_f64_s (f64.mul (f64.load {address}) (f64.const 1000)))"),
         _ => format!("(i64.extend_i32_u (i32.eq (i32.load {address}) (global.get $expected)))"),
     };
-    let fact_bytes = fact.len();
+    let fact_bytes = attribute.len();
     let escaped = expected.replace('"', "\\22");
     guest(&format!(
-        r#"(data (i32.const 16) "{fact}") (data (i32.const 512) "{escaped}")
+        r#"(data (i32.const 16) "{attribute}") (data (i32.const 512) "{escaped}")
            (global $expected (mut i32) (i32.const 0))
            (func (export "supercargo_init") (param i32 i32) (result i32)
              (drop (call ${whose} (i32.const 16) (i32.const {fact_bytes}) (i32.const {form})))
@@ -79,8 +79,8 @@ fn subject() -> Builder {
         .container(&[("cpu", "250m"), ("memory", "2Ki")])
 }
 
-fn raw(whose: &str, fact: &str, form: u32, expected: &str) -> i64 {
-    let stage = Stage::with(tells(whose, fact, form, expected));
+fn raw(whose: &str, attribute: &str, form: u32, expected: &str) -> i64 {
+    let stage = Stage::with(tells(whose, attribute, form, expected));
     let mut engine = stage.engine(cluster(scene()));
     guest_scores(&engine.decide(&subject().pod()).unwrap())[0].1
 }
@@ -89,7 +89,9 @@ const ABSENT: i64 = i64::MIN;
 
 #[test]
 fn facts_of_nodes() {
-    let integer = |fact: &str, expected: i64| assert_eq!(raw("node_column", fact, 0, ""), expected, "{fact}");
+    let integer = |attribute: &str, expected: i64| {
+        assert_eq!(raw("node_column", attribute, 0, ""), expected, "{attribute}")
+    };
     integer("allocatable:cpu", 4000);
     integer("requested:cpu", 1500);
     integer("free:cpu", 2500);
@@ -110,14 +112,17 @@ fn facts_of_nodes() {
     integer("label:disk", ABSENT);
     integer("label:none", ABSENT);
 
-    let real =
-        |fact: &str, thousandths: i64| assert_eq!(raw("node_column", fact, 1, ""), thousandths, "{fact}");
+    let real = |attribute: &str, thousandths: i64| {
+        assert_eq!(raw("node_column", attribute, 1, ""), thousandths, "{attribute}")
+    };
     real("free:cpu", 2_500_000);
     real("label:ratio", 250);
     // Not a number, and so nothing when it is made an integer.
     real("label:none", 0);
 
-    let text = |fact: &str, expected: &str| assert_eq!(raw("node_column", fact, 2, expected), 1, "{fact}");
+    let text = |attribute: &str, expected: &str| {
+        assert_eq!(raw("node_column", attribute, 2, expected), 1, "{attribute}")
+    };
     text("name", "a");
     text("label:disk", "ssd");
     text("annotation:note", "new");
@@ -134,7 +139,9 @@ fn facts_of_nodes() {
 
 #[test]
 fn facts_of_the_pod() {
-    let integer = |fact: &str, expected: i64| assert_eq!(raw("pod_fact", fact, 0, ""), expected, "{fact}");
+    let integer = |attribute: &str, expected: i64| {
+        assert_eq!(raw("pod_fact", attribute, 0, ""), expected, "{attribute}")
+    };
     integer("request:cpu", 250);
     integer("request:memory", 2048);
     integer("request:example.com/gpu", 0);
@@ -142,7 +149,9 @@ fn facts_of_the_pod() {
     integer("label:app", ABSENT);
     assert_eq!(raw("pod_fact", "request:cpu", 1, ""), 250_000);
 
-    let text = |fact: &str, expected: &str| assert_eq!(raw("pod_fact", fact, 2, expected), 1, "{fact}");
+    let text = |attribute: &str, expected: &str| {
+        assert_eq!(raw("pod_fact", attribute, 2, expected), 1, "{attribute}")
+    };
     text("name", "p");
     text("namespace", "team");
     text("uid", "p");

@@ -9,13 +9,13 @@ use supercargo_model::{Key, Name};
 /// The objects of one resource that have been told.
 #[derive(Default)]
 pub(super) struct Known {
-    by_namespace: HashMap<Name, HashMap<Name, Told, RandomState>, RandomState>,
+    by_namespace: HashMap<Name, HashMap<Name, Seen, RandomState>, RandomState>,
     /// Counts the lists. An object that the present list has not named is not there any more.
     round: u32,
     hasher: RandomState,
 }
 
-struct Told {
+struct Seen {
     uid: Name,
     version: u64,
     round: u32,
@@ -23,7 +23,7 @@ struct Told {
 
 /// How an object stands to what has been told.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum KnownAs {
     /// This very version has been told.
     Same,
     /// It has been told in another version, or not at all.
@@ -34,22 +34,22 @@ pub(super) enum Standing {
 
 impl Known {
     /// How an object stands; it counts as named by the present list.
-    pub(super) fn standing(&mut self, namespace: &str, name: &str, uid: &str, version: &str) -> Standing {
+    pub(super) fn known_as(&mut self, namespace: &str, name: &str, uid: &str, version: &str) -> KnownAs {
         let version = self.hash(version);
         let round = self.round;
         let Some(told) = self.by_namespace.get_mut(namespace).and_then(|names| names.get_mut(name)) else {
-            return Standing::Changed;
+            return KnownAs::Changed;
         };
         if *told.uid != *uid {
-            return Standing::Recreated(told.uid.clone());
+            return KnownAs::Recreated(told.uid.clone());
         }
         told.round = round;
-        if told.version == version { Standing::Same } else { Standing::Changed }
+        if told.version == version { KnownAs::Same } else { KnownAs::Changed }
     }
 
     /// Keeps what is being told.
     pub(super) fn keep(&mut self, key: &Key, uid: Name, version: &str) {
-        let told = Told { uid, version: self.hash(version), round: self.round };
+        let told = Seen { uid, version: self.hash(version), round: self.round };
         match self.by_namespace.get_mut(&key.namespace) {
             Some(names) => {
                 names.insert(key.name.clone(), told);
@@ -110,9 +110,9 @@ mod tests {
         keep(&mut known, "b", "u2", "1");
         keep(&mut known, "c", "u3", "1");
         known.begin_list();
-        assert_eq!(known.standing("ns", "a", "u1", "1"), Standing::Same);
-        assert_eq!(known.standing("ns", "b", "u2", "2"), Standing::Changed);
-        assert_eq!(known.standing("ns", "d", "u4", "2"), Standing::Changed);
+        assert_eq!(known.known_as("ns", "a", "u1", "1"), KnownAs::Same);
+        assert_eq!(known.known_as("ns", "b", "u2", "2"), KnownAs::Changed);
+        assert_eq!(known.known_as("ns", "d", "u4", "2"), KnownAs::Changed);
         assert_eq!(known.end_list(), [(Key::new("ns", "c"), "u3".into())]);
         assert_eq!(known.forget("ns", "c"), None);
     }
@@ -121,6 +121,6 @@ mod tests {
     fn another_identity_under_the_same_name_is_another_object() {
         let mut known = Known::default();
         keep(&mut known, "a", "u1", "5");
-        assert_eq!(known.standing("ns", "a", "u2", "5"), Standing::Recreated("u1".into()));
+        assert_eq!(known.known_as("ns", "a", "u2", "5"), KnownAs::Recreated("u1".into()));
     }
 }

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Fact, InformerHealth, RESOURCES, Resource};
+use super::{InformerHealth, RESOURCES, Resource, WatchEvent};
 use crate::{
     testing::{Answer, FakeWorld, Then},
     world::{Request, SharedWorld, Unanswered},
@@ -146,25 +146,28 @@ fn world_of(server: &Shared) -> Arc<FakeWorld> {
     FakeWorld::new(move |request, _| server.lock().unwrap().answer(request))
 }
 
-fn open(world: &Arc<FakeWorld>, resource: &Resource) -> mpsc::Receiver<Fact> {
+fn open(world: &Arc<FakeWorld>, resource: &Resource) -> mpsc::Receiver<WatchEvent> {
     open_with_health(world, resource).0
 }
 
-fn open_with_health(world: &Arc<FakeWorld>, resource: &Resource) -> (mpsc::Receiver<Fact>, InformerHealth) {
+fn open_with_health(
+    world: &Arc<FakeWorld>,
+    resource: &Resource,
+) -> (mpsc::Receiver<WatchEvent>, InformerHealth) {
     let shared: SharedWorld = world.clone();
     let health = InformerHealth::default();
     (super::open(&shared, vec![resource.clone()], &health), health)
 }
 
-/// The facts so far, in short: `+name/uid@version`, `-name/uid`, `!name`, `synced`.
-fn told(facts: &mut mpsc::Receiver<Fact>) -> Vec<String> {
+/// The watch events so far, in short: `+name/uid@version`, `-name/uid`, `!name`, `synced`.
+fn told(watch_events: &mut mpsc::Receiver<WatchEvent>) -> Vec<String> {
     let mut told = Vec::new();
-    while let Ok(fact) = facts.try_recv() {
-        told.push(match fact {
-            Fact::Put { object, uid, version, .. } => format!("+{}/{uid}@{version}", object.key()),
-            Fact::Gone { key, uid, .. } => format!("-{key}/{uid}"),
-            Fact::Unreadable { key, reason, .. } => format!("!{key} {reason}"),
-            Fact::Synced(_) => "synced".to_owned(),
+    while let Ok(event) = watch_events.try_recv() {
+        told.push(match event {
+            WatchEvent::Put { object, uid, version, .. } => format!("+{}/{uid}@{version}", object.key()),
+            WatchEvent::Gone { key, uid, .. } => format!("-{key}/{uid}"),
+            WatchEvent::Unreadable { key, reason, .. } => format!("!{key} {reason}"),
+            WatchEvent::Synced(_) => "synced".to_owned(),
         });
     }
     told
@@ -177,14 +180,14 @@ fn a_streaming_list_becomes_a_watch() {
     let server = Server::new();
     server.lock().unwrap().put("a", "u1");
     let world = world_of(&server);
-    let mut facts = open(&world, NODES);
+    let mut watch_events = open(&world, NODES);
     world.run_for(A_WHILE);
-    assert_eq!(told(&mut facts), ["+a/u1@1", "synced"]);
+    assert_eq!(told(&mut watch_events), ["+a/u1@1", "synced"]);
     server.lock().unwrap().put("b", "u2");
     server.lock().unwrap().put("a", "u1");
     server.lock().unwrap().delete("b");
     world.run_for(A_WHILE);
-    assert_eq!(told(&mut facts), ["+b/u2@2", "+a/u1@3", "-b/u2"]);
+    assert_eq!(told(&mut watch_events), ["+b/u2@2", "+a/u1@3", "-b/u2"]);
     assert_eq!(world.requests().len(), 1, "one request for all of it");
 }
 
@@ -197,15 +200,15 @@ fn without_streaming_lists_there_are_pages() {
     server.lock().unwrap().streams_lists = false;
     server.lock().unwrap().page_size = 2;
     let world = world_of(&server);
-    let mut facts = open(&world, NODES);
+    let mut watch_events = open(&world, NODES);
     world.run_for(A_WHILE);
-    assert_eq!(told(&mut facts), ["+a/u1@1", "+b/u2@2", "+c/u3@3", "synced"]);
+    assert_eq!(told(&mut watch_events), ["+a/u1@1", "+b/u2@2", "+c/u3@3", "synced"]);
     server.lock().unwrap().delete("b");
     world.run_for(A_WHILE);
-    assert_eq!(told(&mut facts), ["-b/u2"]);
+    assert_eq!(told(&mut watch_events), ["-b/u2"]);
 }
 
-/// Whatever the watches' lengths: the facts end in the server's state, and no version is told twice.
+/// Whatever the watches' lengths: the watch events end in the server's state, and no version is told twice.
 #[test]
 fn cuts_at_every_point_lose_and_double_nothing() {
     for first in 0..8 {
@@ -225,7 +228,7 @@ fn check_cuts(cuts: &[usize], streams_lists: bool) {
     server.lock().unwrap().cuts = cuts.to_vec();
     server.lock().unwrap().streams_lists = streams_lists;
     let world = world_of(&server);
-    let mut facts = open(&world, NODES);
+    let mut watch_events = open(&world, NODES);
     let changes: [fn(&mut Server); 6] = [
         |s| s.put("c", "u3"),
         |s| s.delete("a"),
@@ -240,15 +243,15 @@ fn check_cuts(cuts: &[usize], streams_lists: bool) {
     }
     world.run_for(Duration::from_secs(60));
     let mut state = BTreeMap::new();
-    for fact in told(&mut facts) {
-        if let Some((name, version)) = fact.strip_prefix('+').and_then(|put| put.split_once('@')) {
+    for event in told(&mut watch_events) {
+        if let Some((name, version)) = event.strip_prefix('+').and_then(|put| put.split_once('@')) {
             let (name, uid) = name.split_once('/').unwrap();
             let before = state.insert(name.to_owned(), (uid.to_owned(), version.to_owned()));
             if let Some((uid_before, version_before)) = before {
                 assert_eq!(uid_before, uid, "{cuts:?}: recreated without a deletion");
                 assert_ne!(version_before, version, "{cuts:?}: told twice");
             }
-        } else if let Some((name, uid)) = fact.strip_prefix('-').and_then(|gone| gone.split_once('/')) {
+        } else if let Some((name, uid)) = event.strip_prefix('-').and_then(|gone| gone.split_once('/')) {
             assert_eq!(state.remove(name).unwrap().0, uid, "{cuts:?}");
         }
     }
@@ -264,9 +267,9 @@ fn what_changed_across_an_expiry_is_told_as_a_difference() {
         server.lock().unwrap().put(name, uid);
     }
     let world = world_of(&server);
-    let mut facts = open(&world, NODES);
+    let mut watch_events = open(&world, NODES);
     world.run_for(A_WHILE);
-    told(&mut facts);
+    told(&mut watch_events);
     {
         let mut server = server.lock().unwrap();
         server.cut_watches();
@@ -276,7 +279,7 @@ fn what_changed_across_an_expiry_is_told_as_a_difference() {
         server.oldest = server.version;
     }
     world.run_for(A_WHILE);
-    assert_eq!(told(&mut facts), ["-b/u2", "+b/u9@6", "-a/u1"]);
+    assert_eq!(told(&mut watch_events), ["-b/u2", "+b/u9@6", "-a/u1"]);
 }
 
 #[test]
@@ -286,16 +289,16 @@ fn a_server_that_restarts_with_an_older_state_is_read_anew() {
         server.lock().unwrap().put(name, uid);
     }
     let world = world_of(&server);
-    let mut facts = open(&world, NODES);
+    let mut watch_events = open(&world, NODES);
     world.run_for(A_WHILE);
-    told(&mut facts);
+    told(&mut watch_events);
     {
         let mut old = server.lock().unwrap();
         *old = Server { streams_lists: true, page_size: usize::MAX, cuts: vec![], ..Server::default() };
         old.put("a", "u1");
     }
     world.run_for(Duration::from_secs(700));
-    assert_eq!(told(&mut facts), ["-b/u2", "-c/u3"]);
+    assert_eq!(told(&mut watch_events), ["-b/u2", "-c/u3"]);
 }
 
 #[test]
@@ -303,14 +306,14 @@ fn an_object_that_makes_no_sense_costs_only_itself() {
     let server = Server::new();
     server.lock().unwrap().put("a", "u1");
     let world = world_of(&server);
-    let mut facts = open(&world, NODES);
+    let mut watch_events = open(&world, NODES);
     world.run_for(A_WHILE);
-    told(&mut facts);
+    told(&mut watch_events);
     server.lock().unwrap().put_with("a", "u1", json!({"unschedulable": [1]}));
     server.lock().unwrap().put("b", "u2");
     server.lock().unwrap().put("a", "u1");
     world.run_for(A_WHILE);
-    let told = told(&mut facts);
+    let told = told(&mut watch_events);
     assert_eq!(told[0], "-a/u1", "a node that cannot be read is not there");
     assert!(told[1].starts_with("!a spec.unschedulable: "), "{told:?}");
     assert_eq!(told[2..], ["+b/u2@3", "+a/u1@4"]);
@@ -326,9 +329,9 @@ fn a_pod_that_makes_no_sense_keeps_its_room_until_it_is_deleted() {
         line("DELETED", &pod("3", json!({"priority": "high"}))),
     ];
     let world = FakeWorld::new(move |_, _| Answer::Lines(lines.clone(), Then::Silence));
-    let mut facts = open(&world, PODS);
+    let mut watch_events = open(&world, PODS);
     world.run_for(A_WHILE);
-    let told = told(&mut facts);
+    let told = told(&mut watch_events);
     assert_eq!(told[..2], ["+n/p/u@1", "synced"]);
     assert!(told[2].starts_with("!n/p spec.priority: "), "{told:?}");
     assert_eq!(told[3..], ["-n/p/u"]);
@@ -346,12 +349,12 @@ fn forbids_until(moment: Duration) -> Arc<FakeWorld> {
 fn a_forbidden_kind_is_not_taken_for_read_and_tried_again_within_seconds() {
     for resource in [NODES, SERVICES, BUDGETS] {
         let world = forbids_until(Duration::from_secs(300));
-        let mut facts = open(&world, resource);
+        let mut watch_events = open(&world, resource);
         world.run_for(Duration::from_secs(299));
-        assert!(told(&mut facts).is_empty(), "nothing may be decided before {}", resource.kind.name());
+        assert!(told(&mut watch_events).is_empty(), "nothing may be decided before {}", resource.kind.name());
         assert!((30..=80).contains(&world.requests().len()), "{}", world.requests().len());
         world.run_for(Duration::from_secs(11));
-        assert_eq!(told(&mut facts), ["synced"], "the role has come");
+        assert_eq!(told(&mut watch_events), ["synced"], "the role has come");
     }
 }
 
@@ -374,9 +377,9 @@ fn a_kind_that_is_known_not_to_be_served_is_taken_for_none_and_asked_for_now_and
     };
     for discovery in [resources, groups] {
         let world = unlisted(discovery);
-        let mut facts = open(&world, BUDGETS);
+        let mut watch_events = open(&world, BUDGETS);
         world.run_for(Duration::from_secs(600));
-        assert_eq!(told(&mut facts), ["synced"]);
+        assert_eq!(told(&mut watch_events), ["synced"]);
         let lists = world.requests().iter().filter(|(_, request)| request.path.contains("watch=")).count();
         assert!((5..=11).contains(&lists), "{lists}");
     }
@@ -395,9 +398,9 @@ fn a_404_that_discovery_does_not_bear_out_is_passing() {
     let forbidden: Discovery = |_| (403, json!({}));
     for discovery in [served, group_served, nothing_there, nonsense, forbidden] {
         let world = unlisted(discovery);
-        let mut facts = open(&world, BUDGETS);
+        let mut watch_events = open(&world, BUDGETS);
         world.run_for(Duration::from_secs(60));
-        assert!(told(&mut facts).is_empty());
+        assert!(told(&mut watch_events).is_empty());
     }
     let world = unlisted(|_| (200, json!({"resources": []})));
     let mut nodes = open(&world, NODES);
@@ -421,9 +424,9 @@ fn a_kind_that_comes_to_be_served_is_read() {
             Then::Silence,
         ),
     });
-    let mut facts = open(&world, BUDGETS);
+    let mut watch_events = open(&world, BUDGETS);
     world.run_for(Duration::from_secs(150));
-    assert_eq!(told(&mut facts), ["synced", "+n/b/u@1"]);
+    assert_eq!(told(&mut watch_events), ["synced", "+n/b/u@1"]);
 }
 
 #[test]
@@ -487,9 +490,9 @@ fn whatever_goes_wrong_with_a_streaming_list_pages_are_asked_for() {
     ];
     for (case, fail) in failures.into_iter().enumerate() {
         let world = fails_to_stream(fail);
-        let mut facts = open(&world, NODES);
+        let mut watch_events = open(&world, NODES);
         world.run_for(Duration::from_secs(40));
-        assert_eq!(told(&mut facts), ["+a/u@3", "synced"], "case {case}");
+        assert_eq!(told(&mut watch_events), ["+a/u@3", "synced"], "case {case}");
         world.run_for(Duration::from_secs(60));
         let asked = |what: &str| world.requests().iter().filter(|(_, r)| r.path.contains(what)).count();
         assert_eq!((asked("sendInitialEvents"), asked("limit=500")), (1, 1), "case {case}");
@@ -501,9 +504,9 @@ fn a_server_that_has_streamed_a_list_is_asked_for_another_after_one_that_failed(
     let server = Server::new();
     server.lock().unwrap().put("a", "u1");
     let world = world_of(&server);
-    let mut facts = open(&world, NODES);
+    let mut watch_events = open(&world, NODES);
     world.run_for(A_WHILE);
-    assert_eq!(told(&mut facts), ["+a/u1@1", "synced"]);
+    assert_eq!(told(&mut watch_events), ["+a/u1@1", "synced"]);
     let expire = |cuts: Vec<usize>| {
         let mut server = server.lock().unwrap();
         server.put("a", "u1");
@@ -519,7 +522,7 @@ fn a_server_that_has_streamed_a_list_is_asked_for_another_after_one_that_failed(
     world.run_for(A_WHILE);
     let lists = |what: &str| world.requests().iter().filter(|(_, r)| r.path.contains(what)).count();
     assert_eq!((lists("sendInitialEvents"), lists("limit=500")), (3, 1));
-    assert_eq!(told(&mut facts), ["+a/u1@2", "+a/u1@4"]);
+    assert_eq!(told(&mut watch_events), ["+a/u1@2", "+a/u1@4"]);
 }
 
 #[test]
@@ -544,9 +547,9 @@ fn an_expired_page_starts_the_list_over() {
             )
         }
     });
-    let mut facts = open(&world, NODES);
+    let mut watch_events = open(&world, NODES);
     world.run_for(A_WHILE);
-    assert_eq!(told(&mut facts), ["+a/a@1", "+b/b@1", "synced"]);
+    assert_eq!(told(&mut watch_events), ["+a/a@1", "+b/b@1", "synced"]);
 }
 
 #[test]
@@ -564,16 +567,16 @@ fn a_wish_to_wait_for_an_hour_is_heeded_for_half_a_minute() {
             false => server.lock().unwrap().answer(request),
         })
     };
-    let mut facts = open(&world, NODES);
+    let mut watch_events = open(&world, NODES);
     world.run_for(A_WHILE);
-    assert_eq!(told(&mut facts), ["+a/u1@1", "synced"]);
+    assert_eq!(told(&mut watch_events), ["+a/u1@1", "synced"]);
     *busy.lock().unwrap() = true;
     server.lock().unwrap().cut_watches();
     world.run_for(Duration::from_secs(1));
     *busy.lock().unwrap() = false;
     server.lock().unwrap().put("b", "u2");
     world.run_for(Duration::from_secs(35));
-    assert_eq!(told(&mut facts), ["+b/u2@2"]);
+    assert_eq!(told(&mut watch_events), ["+b/u2@2"]);
 }
 
 #[test]
@@ -639,9 +642,9 @@ fn texts_are_told_where_extenders_want_them() {
         server.lock().unwrap().put_with("a", "u1", json!({"providerID": "only extenders read this"}));
         let world = world_of(&server);
         let wanted = Arc::new(Wanted::by(&[filters(knows_nodes)]));
-        let mut facts = open(&world, &NODES.clone().with_texts(&wanted));
+        let mut watch_events = open(&world, &NODES.clone().with_texts(&wanted));
         world.run_for(A_WHILE);
-        let Ok(Fact::Put { text, .. }) = facts.try_recv() else { panic!("a node is told") };
+        let Ok(WatchEvent::Put { text, .. }) = watch_events.try_recv() else { panic!("a node is told") };
         let expected = r#",{"metadata":{"name":"a","resourceVersion":"1","uid":"u1"},"spec":{"providerID":"only extenders read this"}}"#;
         assert_eq!(text.as_deref(), (!knows_nodes).then_some(expected.as_bytes()));
     }

@@ -1,4 +1,4 @@
-//! What the API server knows, as a stream of facts: for every resource that plugins read, a list and a watch that survive
+//! What the API server knows, as a stream of watch_events: for every resource that plugins read, a list and a watch that survive
 //! cuts, expiry, restarts and objects that make no sense.
 //!
 //! Facts about one resource come in the server's order. Nothing is lost and nothing doubled across a cut: what is read
@@ -7,10 +7,10 @@
 mod backoff;
 mod complaints;
 mod discovery;
-mod follow;
 mod health;
 mod known;
 mod paths;
+mod reflector;
 mod resource;
 mod wire;
 
@@ -35,8 +35,8 @@ const MAX_WAITING_FACTS: usize = 8192;
 
 /// Something that has become known about the cluster.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(clippy::large_enum_variant, reason = "nearly all facts are of the largest variant")]
-pub enum Fact {
+#[allow(clippy::large_enum_variant, reason = "nearly all watch_events are of the largest variant")]
+pub enum WatchEvent {
     /// An object is there, or has changed.
     Put {
         /// The object.
@@ -79,8 +79,12 @@ pub fn resources<'k>(config_maps: impl IntoIterator<Item = &'k Key>) -> Vec<Reso
     RESOURCES.iter().cloned().chain(config_maps.into_iter().map(Resource::config_map)).collect()
 }
 
-/// Follows resources, and says in `health` which of them are out of sight. It ends when the facts are no longer taken.
-pub fn open(world: &SharedWorld, resources: Vec<Resource>, health: &InformerHealth) -> mpsc::Receiver<Fact> {
+/// Follows resources, and says in `health` which of them are out of sight. It ends when the watch events are no longer taken.
+pub fn open(
+    world: &SharedWorld,
+    resources: Vec<Resource>,
+    health: &InformerHealth,
+) -> mpsc::Receiver<WatchEvent> {
     open_after(world, resources, health, Box::pin(std::future::ready(())))
 }
 
@@ -90,13 +94,14 @@ pub fn open_after(
     resources: Vec<Resource>,
     health: &InformerHealth,
     start: BoxFuture<'static, ()>,
-) -> mpsc::Receiver<Fact> {
+) -> mpsc::Receiver<WatchEvent> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_FACTS);
     let (shared, health) = (world.clone(), health.clone());
     world.spawn(Box::pin(async move {
         start.await;
         for resource in resources {
-            let follower = follow::Follower::new(shared.clone(), resource, sender.clone(), health.clone());
+            let follower =
+                reflector::Reflector::new(shared.clone(), resource, sender.clone(), health.clone());
             shared.spawn(Box::pin(follower.run()));
         }
     }));

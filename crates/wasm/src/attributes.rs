@@ -1,4 +1,4 @@
-//! The facts about nodes and pods that a guest can ask for, by name: `label:disk`, `allocatable:cpu`.
+//! The attributes about nodes and pods that a guest can ask for, by name: `label:disk`, `allocatable:cpu`.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use supercargo_manifest::nearest;
 use supercargo_model::{Labels, Name, Node, NodeInfo, Pod, Resources, resources::PODS};
 
-/// How a fact is written into a guest's memory.
+/// How an attribute is written into a guest's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A whole number of 64 bits.
@@ -28,7 +28,7 @@ impl Form {
             0 => Ok(Self::Integer),
             1 => Ok(Self::Real),
             2 => Ok(Self::Text),
-            other => Err(format!("{other} is no form of a fact: 0 is i64, 1 is f64, 2 is text")),
+            other => Err(format!("{other} is no form of an attribute: 0 is i64, 1 is f64, 2 is text")),
         }
     }
 
@@ -41,15 +41,15 @@ impl Form {
     }
 }
 
-/// A fact as it is known, before it takes a form.
+/// An attribute as it is known, before it takes a form.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Fact<'a> {
+pub(crate) enum Attribute<'a> {
     Number(i64),
     Text(Cow<'a, str>),
     Absent,
 }
 
-impl<'a> Fact<'a> {
+impl<'a> Attribute<'a> {
     fn text(text: Option<&'a Name>) -> Self {
         text.map_or(Self::Absent, |text| Self::Text(Cow::Borrowed(text)))
     }
@@ -80,21 +80,21 @@ fn split<'t>(text: &'t str, whose: &str, plain: &[&str], keyed: &[&str]) -> Resu
     match key {
         None if plain.contains(&name) => Ok((name, "".into())),
         Some(key) if keyed.contains(&name) && !key.is_empty() => Ok((name, key.into())),
-        _ if keyed.contains(&name) => Err(format!("the {whose} fact {name} needs a key: {name}:<key>")),
-        Some(_) if plain.contains(&name) => Err(format!("the {whose} fact {name} takes no key")),
+        _ if keyed.contains(&name) => Err(format!("the {whose} attribute {name} needs a key: {name}:<key>")),
+        Some(_) if plain.contains(&name) => Err(format!("the {whose} attribute {name} takes no key")),
         _ => {
             let all = plain.iter().chain(keyed).copied();
             let near = nearest(name, all.clone()).map(|near| format!("; did you mean {near}?"));
             let all: Vec<&str> = all.collect();
             let rest = near.unwrap_or_else(|| format!("; there are {}", all.join(", ")));
-            Err(format!("there is no {whose} fact {name:?}{rest}"))
+            Err(format!("there is no {whose} attribute {name:?}{rest}"))
         }
     }
 }
 
 /// Something about a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NodeFact {
+pub(crate) enum NodeAttribute {
     Name,
     Label(Name),
     Annotation(Name),
@@ -111,7 +111,7 @@ pub(crate) enum NodeFact {
     Pods,
 }
 
-impl NodeFact {
+impl NodeAttribute {
     const PLAIN: [&'static str; 6] = ["name", "taints", "unschedulable", "created", "json", "pods"];
     const KEYED: [&'static str; 8] =
         ["label", "annotation", "condition", "info", "image", "allocatable", "requested", "free"];
@@ -141,25 +141,27 @@ impl NodeFact {
         matches!(self, Self::Requested(_) | Self::Free(_) | Self::Pods)
     }
 
-    pub(crate) fn of<'n>(&self, info: &'n NodeInfo) -> Fact<'n> {
+    pub(crate) fn of<'n>(&self, info: &'n NodeInfo) -> Attribute<'n> {
         let node = &*info.node;
         match self {
-            Self::Name => Fact::Text(Cow::Borrowed(&node.name)),
-            Self::Label(key) => Fact::text(node.labels.get(key)),
-            Self::Annotation(key) => Fact::text(node.annotations.get(key)),
-            Self::Condition(kind) => Fact::text(node.conditions.get(kind)),
-            Self::Info(field) => Fact::text(node.system_info.get(field)),
-            Self::Image(name) => Fact::Number(image_bytes(node, name)),
-            Self::Taints => Fact::json(&taints(node)),
-            Self::Unschedulable => Fact::Number(node.unschedulable.into()),
-            Self::Created => node.created.map_or(Fact::Absent, |created| Fact::Number(created.as_second())),
-            Self::Json => Fact::json(&node_json(node)),
-            Self::Allocatable(resource) => Fact::Number(node.allocatable.get(resource)),
-            Self::Requested(resource) => Fact::Number(requested(info, resource)),
-            Self::Free(resource) => {
-                Fact::Number(node.allocatable.get(resource).saturating_sub(requested(info, resource)))
+            Self::Name => Attribute::Text(Cow::Borrowed(&node.name)),
+            Self::Label(key) => Attribute::text(node.labels.get(key)),
+            Self::Annotation(key) => Attribute::text(node.annotations.get(key)),
+            Self::Condition(kind) => Attribute::text(node.conditions.get(kind)),
+            Self::Info(field) => Attribute::text(node.system_info.get(field)),
+            Self::Image(name) => Attribute::Number(image_bytes(node, name)),
+            Self::Taints => Attribute::json(&taints(node)),
+            Self::Unschedulable => Attribute::Number(node.unschedulable.into()),
+            Self::Created => {
+                node.created.map_or(Attribute::Absent, |created| Attribute::Number(created.as_second()))
             }
-            Self::Pods => Fact::Number(info.pods.len() as i64),
+            Self::Json => Attribute::json(&node_json(node)),
+            Self::Allocatable(resource) => Attribute::Number(node.allocatable.get(resource)),
+            Self::Requested(resource) => Attribute::Number(requested(info, resource)),
+            Self::Free(resource) => {
+                Attribute::Number(node.allocatable.get(resource).saturating_sub(requested(info, resource)))
+            }
+            Self::Pods => Attribute::Number(info.pods.len() as i64),
         }
     }
 }
@@ -175,7 +177,7 @@ fn image_bytes(node: &Node, name: &str) -> i64 {
 
 /// Something about the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PodFact {
+pub(crate) enum PodAttribute {
     Name,
     Namespace,
     Uid,
@@ -190,7 +192,7 @@ pub(crate) enum PodFact {
     Json,
 }
 
-impl PodFact {
+impl PodAttribute {
     const PLAIN: [&'static str; 9] = [
         "name",
         "namespace",
@@ -222,21 +224,21 @@ impl PodFact {
         })
     }
 
-    pub(crate) fn of<'p>(&self, pod: &'p Pod) -> Fact<'p> {
+    pub(crate) fn of<'p>(&self, pod: &'p Pod) -> Attribute<'p> {
         let controller = pod.spec.controller.as_ref();
         match self {
-            Self::Name => Fact::Text(Cow::Borrowed(&pod.name)),
-            Self::Namespace => Fact::Text(Cow::Borrowed(&pod.namespace)),
-            Self::Uid => Fact::Text(Cow::Borrowed(&pod.uid)),
-            Self::Label(key) => Fact::text(pod.spec.labels.get(key)),
-            Self::NodeSelector(key) => Fact::text(pod.spec.node_selector.get(key)),
-            Self::Request(resource) => Fact::Number(pod.spec.requests.held.get(resource)),
-            Self::Priority => Fact::Number(pod.spec.priority.into()),
-            Self::Scheduler => Fact::Text(Cow::Borrowed(&pod.spec.scheduler_name)),
-            Self::ControllerKind => Fact::text(controller.map(|owner| &owner.kind)),
-            Self::ControllerName => Fact::text(controller.map(|owner| &owner.name)),
-            Self::Tolerations => Fact::json(&tolerations(pod)),
-            Self::Json => Fact::json(&pod_json(pod)),
+            Self::Name => Attribute::Text(Cow::Borrowed(&pod.name)),
+            Self::Namespace => Attribute::Text(Cow::Borrowed(&pod.namespace)),
+            Self::Uid => Attribute::Text(Cow::Borrowed(&pod.uid)),
+            Self::Label(key) => Attribute::text(pod.spec.labels.get(key)),
+            Self::NodeSelector(key) => Attribute::text(pod.spec.node_selector.get(key)),
+            Self::Request(resource) => Attribute::Number(pod.spec.requests.held.get(resource)),
+            Self::Priority => Attribute::Number(pod.spec.priority.into()),
+            Self::Scheduler => Attribute::Text(Cow::Borrowed(&pod.spec.scheduler_name)),
+            Self::ControllerKind => Attribute::text(controller.map(|owner| &owner.kind)),
+            Self::ControllerName => Attribute::text(controller.map(|owner| &owner.name)),
+            Self::Tolerations => Attribute::json(&tolerations(pod)),
+            Self::Json => Attribute::json(&pod_json(pod)),
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::de::{
 
 /// What a value must look like.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Shape {
+pub enum ArgsSchema {
     /// Anything.
     #[default]
     Any,
@@ -28,9 +28,9 @@ pub enum Shape {
     /// One of these texts.
     Names(&'static [&'static str]),
     /// A list of such values.
-    List(Box<Shape>),
+    List(Box<ArgsSchema>),
     /// A map of any keys to such values.
-    Map(Box<Shape>),
+    Map(Box<ArgsSchema>),
     /// A map of these fields and no others.
     Fields(Vec<Field>),
 }
@@ -41,15 +41,15 @@ pub struct Field {
     /// Its name.
     pub name: &'static str,
     /// What its value must look like.
-    pub shape: Shape,
+    pub shape: ArgsSchema,
     /// Whether it must be there.
     pub required: bool,
 }
 
 /// The shape of a type. That a field is required goes unnoticed if it comes after a required one that refuses
 /// every made-up value.
-pub fn shape_of<T: DeserializeOwned>() -> Shape {
-    let mut shape = Shape::Any;
+pub fn shape_of<T: DeserializeOwned>() -> ArgsSchema {
+    let mut shape = ArgsSchema::Any;
     let mut left_out = HashSet::new();
     // A made-up value may not please a type; then it is left out, and the next one is looked at.
     while let Err(refused) = read::<T>(&left_out, &mut shape) {
@@ -78,7 +78,7 @@ pub fn shape_of<T: DeserializeOwned>() -> Shape {
     shape
 }
 
-fn read<T: DeserializeOwned>(left_out: &HashSet<String>, shape: &mut Shape) -> Result<(), Refused> {
+fn read<T: DeserializeOwned>(left_out: &HashSet<String>, shape: &mut ArgsSchema) -> Result<(), Refused> {
     let seen = RefCell::new(std::mem::take(shape));
     let made_up = MadeUp { at: String::new(), left_out, seen: &seen };
     let result = T::deserialize(made_up).map(drop);
@@ -91,10 +91,10 @@ fn join(at: &str, field: &str) -> String {
 }
 
 /// The fields of all maps within a shape, with the place of their map.
-fn all_fields(shape: &Shape, at: &str) -> Vec<(String, &'static str)> {
+fn all_fields(shape: &ArgsSchema, at: &str) -> Vec<(String, &'static str)> {
     match shape {
-        Shape::List(item) | Shape::Map(item) => all_fields(item, &join(at, ITEM)),
-        Shape::Fields(fields) => {
+        ArgsSchema::List(item) | ArgsSchema::Map(item) => all_fields(item, &join(at, ITEM)),
+        ArgsSchema::Fields(fields) => {
             let own = fields.iter().map(|field| (at.to_owned(), field.name));
             let inner = fields.iter().flat_map(|field| all_fields(&field.shape, &join(at, field.name)));
             own.chain(inner).collect()
@@ -103,17 +103,17 @@ fn all_fields(shape: &Shape, at: &str) -> Vec<(String, &'static str)> {
     }
 }
 
-fn require(shape: &mut Shape, at: &str, name: &str) {
+fn require(shape: &mut ArgsSchema, at: &str, name: &str) {
     let place = at.split('.').skip(1).try_fold(shape, inner);
-    if let Some(Shape::Fields(fields)) = place {
+    if let Some(ArgsSchema::Fields(fields)) = place {
         fields.iter_mut().filter(|field| field.name == name).for_each(|field| field.required = true);
     }
 }
 
-fn inner<'s>(shape: &'s mut Shape, step: &str) -> Option<&'s mut Shape> {
+fn inner<'s>(shape: &'s mut ArgsSchema, step: &str) -> Option<&'s mut ArgsSchema> {
     match shape {
-        Shape::List(item) | Shape::Map(item) => Some(item),
-        Shape::Fields(fields) => {
+        ArgsSchema::List(item) | ArgsSchema::Map(item) => Some(item),
+        ArgsSchema::Fields(fields) => {
             fields.iter_mut().find(|field| field.name == step).map(|field| &mut field.shape)
         }
         _ => None,
@@ -167,14 +167,14 @@ impl From<PlainError> for Refused {
 struct MadeUp<'s> {
     at: String,
     left_out: &'s HashSet<String>,
-    seen: &'s RefCell<Shape>,
+    seen: &'s RefCell<ArgsSchema>,
 }
 
 impl MadeUp<'_> {
     /// Notes a shape at this place. Notes of an earlier reading stay, since they may know more.
-    fn note(&self, shape: Shape) {
+    fn note(&self, shape: ArgsSchema) {
         let mut root = self.seen.borrow_mut();
-        if let Some(place @ Shape::Any) = self.at.split('.').skip(1).try_fold(&mut *root, inner) {
+        if let Some(place @ ArgsSchema::Any) = self.at.split('.').skip(1).try_fold(&mut *root, inner) {
             *place = shape;
         }
     }
@@ -183,7 +183,7 @@ impl MadeUp<'_> {
         Self { at: join(&self.at, step), left_out: self.left_out, seen: self.seen }
     }
 
-    fn give<T>(&self, shape: Shape, value: Result<T, Refused>) -> Result<T, Refused> {
+    fn give<T>(&self, shape: ArgsSchema, value: Result<T, Refused>) -> Result<T, Refused> {
         self.note(shape);
         value.map_err(|refused| refused.within(&self.at))
     }
@@ -193,7 +193,7 @@ macro_rules! integers {
     ($($method:ident $type:ident $visit:ident;)*) => {
         $(
             fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-                self.give(Shape::Integer($type::MIN.into(), $type::MAX.into()), visitor.$visit(1))
+                self.give(ArgsSchema::Integer($type::MIN.into(), $type::MAX.into()), visitor.$visit(1))
             }
         )*
     };
@@ -214,7 +214,7 @@ impl<'de> Deserializer<'de> for MadeUp<'_> {
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        self.give(Shape::Any, visitor.visit_unit())
+        self.give(ArgsSchema::Any, visitor.visit_unit())
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
@@ -222,19 +222,19 @@ impl<'de> Deserializer<'de> for MadeUp<'_> {
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        self.give(Shape::Bool, visitor.visit_bool(false))
+        self.give(ArgsSchema::Bool, visitor.visit_bool(false))
     }
 
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        self.give(Shape::Number, visitor.visit_f32(1.0))
+        self.give(ArgsSchema::Number, visitor.visit_f32(1.0))
     }
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        self.give(Shape::Number, visitor.visit_f64(1.0))
+        self.give(ArgsSchema::Number, visitor.visit_f64(1.0))
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        self.give(Shape::Text, visitor.visit_str(""))
+        self.give(ArgsSchema::Text, visitor.visit_str(""))
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
@@ -254,13 +254,13 @@ impl<'de> Deserializer<'de> for MadeUp<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        self.note(Shape::List(Box::default()));
+        self.note(ArgsSchema::List(Box::default()));
         let value = visitor.visit_seq(Items { of: &self, left: true });
         value.map_err(|refused| refused.within(&self.at))
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        self.note(Shape::Map(Box::default()));
+        self.note(ArgsSchema::Map(Box::default()));
         let value = visitor.visit_map(Entries { of: &self, left: [ITEM].iter(), current: ITEM });
         value.map_err(|refused| refused.within(&self.at))
     }
@@ -271,8 +271,8 @@ impl<'de> Deserializer<'de> for MadeUp<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Refused> {
-        let field = |name: &&'static str| Field { name, shape: Shape::Any, required: false };
-        self.note(Shape::Fields(fields.iter().map(field).collect()));
+        let field = |name: &&'static str| Field { name, shape: ArgsSchema::Any, required: false };
+        self.note(ArgsSchema::Fields(fields.iter().map(field).collect()));
         let value = visitor.visit_map(Entries { of: &self, left: fields.iter(), current: ITEM });
         value.map_err(|refused| refused.within(&self.at))
     }
@@ -285,7 +285,7 @@ impl<'de> Deserializer<'de> for MadeUp<'_> {
     ) -> Result<V::Value, Refused> {
         let first: StrDeserializer<'_, Refused> =
             variants.first().copied().unwrap_or_default().into_deserializer();
-        self.give(Shape::Names(variants), visitor.visit_enum(first))
+        self.give(ArgsSchema::Names(variants), visitor.visit_enum(first))
     }
 
     serde::forward_to_deserialize_any! {
@@ -386,16 +386,16 @@ mod tests {
     #[test]
     fn learns_a_shape() {
         let field = |name, shape, required| Field { name, shape, required };
-        let inner = Shape::Fields(vec![
-            field("text", Shape::Text, true),
-            field("pickyNumber", Shape::Integer(i32::MIN.into(), i32::MAX.into()), true),
-            field("flag", Shape::Bool, false),
+        let inner = ArgsSchema::Fields(vec![
+            field("text", ArgsSchema::Text, true),
+            field("pickyNumber", ArgsSchema::Integer(i32::MIN.into(), i32::MAX.into()), true),
+            field("flag", ArgsSchema::Bool, false),
         ]);
-        let outer = Shape::Fields(vec![
-            field("choice", Shape::Names(&["One", "two"]), false),
-            field("list", Shape::List(Box::new(inner)), true),
-            field("map", Shape::Map(Box::new(Shape::Number)), true),
-            field("last", Shape::Integer(0, 255), false),
+        let outer = ArgsSchema::Fields(vec![
+            field("choice", ArgsSchema::Names(&["One", "two"]), false),
+            field("list", ArgsSchema::List(Box::new(inner)), true),
+            field("map", ArgsSchema::Map(Box::new(ArgsSchema::Number)), true),
+            field("last", ArgsSchema::Integer(0, 255), false),
         ]);
         assert_eq!(shape_of::<Outer>(), outer);
     }
