@@ -51,6 +51,8 @@ fn hundreds_of_idle_connections_then_health_is_still_told() {
 fn a_decision_of_seconds_holds_up_neither_health_nor_the_lease() {
     let stage = Stage::in_memory();
     stage.make(node("a"));
+    // A single node would be taken without being scored.
+    stage.make(node("b"));
     let guest = Guest::new(&crate::guests::prefers("red", "(loop $for_ever (br $for_ever))"));
     let profile = format!(
         "profiles: [{{schedulerName: {}, plugins: {{score: {{enabled: [{{name: Colour}}]}}}}, pluginConfig: \
@@ -192,7 +194,7 @@ fn what_really_ran_is_measured() {
         scheduler.metric("scheduler_event_handling_duration_seconds_count", &labels)
     };
     for (event, at_least) in
-        [("NodeAdd", 1.0), ("UnscheduledPodAdd", 4.0), ("AssignedPodAdd", 3.0), ("AssignedPodDelete", 2.0)]
+        [("NodeAdd", 1.0), ("UnschedulablePodAdd", 4.0), ("AssignedPodAdd", 3.0), ("AssignedPodDelete", 2.0)]
     {
         assert!(handled(event) >= at_least, "{event}: {}", handled(event));
     }
