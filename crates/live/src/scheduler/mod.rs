@@ -168,9 +168,9 @@ impl Scheduler {
         } = parts;
         let (report_to, reports) = mpsc::unbounded_channel();
         let timed: Arc<dyn Stopwatch> = Arc::new(Timed { world: world.clone(), meter: meter.clone() });
-        engine.time_with(&timed);
+        engine.profiles().time_with(&timed);
         let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
-        let rules: Vec<_> = engine.profiles().map(|profile| profile.queue_rules().clone()).collect();
+        let rules: Vec<_> = engine.profiles().iter().map(|profile| profile.queue_rules().clone()).collect();
         Self {
             queue: {
                 let mut queue = SchedulingQueue::new(&rules, queue);

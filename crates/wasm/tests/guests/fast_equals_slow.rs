@@ -170,7 +170,7 @@ fn compare(fast: &mut Engine, slow: &mut Engine, pod: &Arc<Pod>, percentage: i32
     let decided = slow.decide(pod).unwrap();
     assert_eq!(placed.node(), decided.node(), "{at}");
     let whole = percentage == ALL_NODES && !decided.feasible.is_empty();
-    if let Some(recalled) = whole.then(|| fast.recall(pod)).flatten() {
+    if let Some(recalled) = whole.then(|| fast.inspect().recall(pod)).flatten() {
         let skips = pod.spec.labels.get("skip").is_some_and(|skip| &**skip == "yes");
         let recalled = answers(&recalled).into_iter();
         // What is skipped adds nothing: the fast way knows it as zeros.
@@ -208,7 +208,7 @@ fn at_every_step() {
                 compared += usize::from(compare(&mut fast, &mut slow, pod, percentage, &at));
             }
         }
-        let paths = fast.paths();
+        let paths = fast.inspect().paths();
         among_some += paths.sampled;
         assert!(
             paths.full * 5 < paths.columns + paths.sampled + paths.full,
