@@ -70,7 +70,7 @@ fn a_decision_of_seconds_holds_up_neither_health_nor_the_lease() {
     ];
     let scheduler = stage.start_with(&profile, &terms);
     scheduler.wait_until_ready();
-    wait_until("it leads", || scheduler.log().contains("we lead"));
+    wait_until("it leads", || scheduler.log().contains("became leader"));
     stage.make(pod("p"));
     // Two attempts, each of which takes twice two seconds: what fails on the fast path is asked again in full.
     let until = Instant::now() + Duration::from_secs(8);

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use supercargo_engine::{Decision, Failure, Outcome, Placement, Popped, Refusal, Removal};
+use supercargo_engine::{Decision, Failure, Outcome, Placement, Popped, Refusal, Removal, extender_calls};
 use supercargo_framework::{
     Code,
     assumed::ReserveCycle,
@@ -39,7 +39,7 @@ impl Scheduler {
         if self.assumed.contains_key(&pod.uid) {
             return self.queue.done(&pod.uid);
         }
-        if self.engine.is_consulted(&pod) {
+        if extender_calls::take_part(self.engine.extenders(), &pod) {
             return self.consult_when_possible(popped);
         }
         let Some(placement) = self.decide(&pod) else {
@@ -107,7 +107,7 @@ impl Scheduler {
 
     /// Keeps the place in our books, and sends the binding off.
     fn place(&mut self, popped: Popped, pod: Arc<Pod>, node: Name, started: Duration) {
-        let Some(profile) = self.engine.shared_profile(&pod.spec.scheduler_name) else {
+        let Some(profile) = self.engine.profiles().shared(&pod.spec.scheduler_name) else {
             return;
         };
         self.engine.assume(&pod, node.clone());

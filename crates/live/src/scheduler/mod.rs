@@ -166,7 +166,7 @@ impl Scheduler {
         let Parts { world, engine, queue, watch_events, lease, preferences, extenders, meter, host } = parts;
         let (report_to, reports) = mpsc::unbounded_channel();
         let timed: Arc<dyn Stopwatch> = Arc::new(Timed { world: world.clone(), meter: meter.clone() });
-        engine.time_with(&timed);
+        engine.profiles().time_with(&timed);
         let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
         let (reporter, waiting) = (Reporter::new(&world, host, lease.clone()), WaitingPods::default());
         let binding_turns: Arc<Turns> = Arc::default();
@@ -180,8 +180,8 @@ impl Scheduler {
             waiting: waiting.clone(),
             checks: AtomicU64::new(0),
         });
-        engine.profiles().for_each(|profile| profile.connect(&handle));
-        let rules: Vec<_> = engine.profiles().map(|profile| profile.queue_rules().clone()).collect();
+        engine.profiles().iter().for_each(|profile| profile.connect(&handle));
+        let rules: Vec<_> = engine.profiles().iter().map(|profile| profile.queue_rules().clone()).collect();
         Self {
             queue: {
                 let mut queue = SchedulingQueue::new(&rules, queue);
