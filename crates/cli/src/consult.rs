@@ -9,7 +9,7 @@ use std::{
 use supercargo_config::Configuration;
 use supercargo_engine::{
     Decision,
-    consult::{Answer, ExtenderRole, Question},
+    extender_calls::{ExtenderAnswer, ExtenderCall, ExtenderRole},
 };
 use supercargo_extender::{Anomaly, Clock, Extenders, How, Originals, Verb, Watcher, prepared};
 use supercargo_manifest::Problem;
@@ -81,7 +81,7 @@ impl Consultant {
         }
     }
 
-    fn ask(&self, pod: &Pod, question: &Question) -> Answer {
+    fn ask(&self, pod: &Pod, question: &ExtenderCall) -> ExtenderAnswer {
         let call = self.extenders.prepare(pod, question.clone(), &self.originals);
         self.runtime.block_on(self.extenders.ask(call, &|| ())).1
     }
@@ -126,7 +126,7 @@ impl Watcher for Failures {
     }
 
     fn skipped(&self, extender: &str, verb: Verb) {
-        self.count(extender, verb, "was left alone after repeated failures");
+        self.count(extender, verb, "was skipped: circuit open after repeated failures");
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::future::{BoxFuture, Either, select};
 use supercargo_config as config;
-use supercargo_engine::consult::{ExtenderRole, Trouble};
+use supercargo_engine::extender_calls::{ExtenderRole, Trouble};
 use supercargo_manifest::clip;
 use supercargo_model::{Name, Pod};
 use tokio::sync::Semaphore;
@@ -319,7 +319,7 @@ impl Extenders {
     ) -> Result<T, Trouble> {
         let _turn = extender.lane.acquire().await;
         let answer = self.call(extender, verb, body, read).await;
-        answer.map_err(|problem| Trouble { message: problem.message, lied: problem.how == How::Lied })
+        answer.map_err(|problem| Trouble { message: problem.message, invalid: problem.how == How::Lied })
     }
 
     async fn call<T>(
@@ -332,7 +332,7 @@ impl Extenders {
         let started = self.clock.uptime();
         if extender.is_ignorable() && !extender.breaker().may_call(started) {
             self.watcher.skipped(extender.name(), verb);
-            let message = format!("extender {:?} is left alone after repeated failures", extender.name());
+            let message = format!("extender {:?}: circuit open after repeated failures", extender.name());
             return Err(CallProblem { how: How::Failed, message });
         }
         let max_bytes = max_answer_bytes(&body);
@@ -366,9 +366,11 @@ impl Extenders {
         match turn {
             Turn::Same => return,
             Turn::Rests => {
-                tracing::warn!(extender = extender.name(), "failed repeatedly: it is left alone for a while")
+                tracing::warn!(extender = extender.name(), "circuit open: it failed repeatedly")
             }
-            Turn::IsBack => tracing::info!(extender = extender.name(), "the extender is back"),
+            Turn::IsBack => {
+                tracing::info!(extender = extender.name(), "circuit closed: the extender answers again")
+            }
         }
         self.watcher.rests(extender.name(), turn == Turn::Rests);
     }

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use supercargo_engine::{
     Admission, Decision, Engine, Outcome, Queue,
-    consult::{Answer, Question},
+    extender_calls::{self, ExtenderAnswer, ExtenderCall},
 };
 use supercargo_model::{Cluster, Pod, object::Object};
 
@@ -90,7 +90,7 @@ impl<'e> Schedule<'e> {
         match self.queue.push(profile, pod.clone()) {
             Admission::Queued => {
                 if let Some(node) = &pod.nominated_node {
-                    self.engine.nominate(pod.clone(), node.clone());
+                    self.engine.nominations_mut().nominate(pod.clone(), node.clone());
                 }
             }
             Admission::Held(_) => {
@@ -108,9 +108,9 @@ impl<'e> Schedule<'e> {
     /// The same, with the say of the engine's extenders; whoever calls gets their answers.
     pub fn decide_next_asking(
         &mut self,
-        mut ask: impl FnMut(&Pod, &Question) -> Answer,
+        mut ask: impl FnMut(&Pod, &ExtenderCall) -> ExtenderAnswer,
     ) -> Option<(Arc<Pod>, Decision)> {
-        self.decide_with(|engine, pod| engine.decide_asking(pod, &mut ask))
+        self.decide_with(|engine, pod| extender_calls::decide_calling(engine, pod, &mut ask))
     }
 
     fn decide_with(
@@ -135,7 +135,7 @@ impl<'e> Schedule<'e> {
         if let Some(node) = decision.node() {
             self.engine.assume(pod, node.clone());
         } else if let Some(Ok(nomination)) = &decision.preemption {
-            self.engine.nominate(pod.clone(), nomination.node.clone());
+            self.engine.nominations_mut().nominate(pod.clone(), nomination.node.clone());
         }
     }
 
