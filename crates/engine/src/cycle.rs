@@ -513,6 +513,15 @@ impl Engine {
         }
     }
 
+    /// What would be decided for a pod now, with the full record. Nothing comes of it: the next decision is what it would
+    /// have been. Extenders have no say.
+    pub fn what_if(&mut self, pod: &Pod) -> Option<Decision> {
+        let (cycles, next_start, paths) = (self.cycles, self.next_start, self.paths);
+        let decision = self.decide(pod);
+        (self.cycles, self.next_start, self.paths) = (cycles, next_start, paths);
+        decision
+    }
+
     /// The extenders, in the order in which they are asked.
     pub fn extenders(&self) -> &[ExtenderRole] {
         &self.settings.extenders

@@ -21,6 +21,6 @@ pub use decision::{BriefRefusal, Decision, Outcome};
 pub use pick::TieBreak;
 pub use queue::{
     Admission, Backoff, Cause, Counts, Failure, Incoming, Pending, Place, Popped, Queue, QueueName,
-    QueueSettings, Refusal, Removal, SchedulingQueue,
+    QueueObserver, QueueSettings, Refusal, Removal, SchedulingQueue,
 };
 pub use sampling::nodes_to_find;

@@ -11,6 +11,7 @@ pub mod inspector;
 pub mod meter;
 mod preemption;
 mod preferences;
+pub mod records;
 mod reporter;
 mod signal;
 mod status_writer;
@@ -45,8 +46,10 @@ use crate::{
 };
 use binding::{Bound, Turns, VolumesWritten};
 use consult::{Consultations, Consulted};
+use inspector::LastFailure;
 use meter::{Meter, QueueStats, Timed};
 use preemption::{EVICTIONS_AT_ONCE, Evicted, ExpectedVictims};
+use records::{Recorder, Records};
 use reporter::Reporter;
 use signal::BindingSignal;
 use volume_waits::VolumeWaits;
@@ -144,6 +147,9 @@ pub struct Scheduler {
     binding_turns: Arc<Turns>,
     evictions: Arc<Semaphore>,
     reporter: Reporter,
+    recorder: Recorder,
+    /// Why the pods that wait were not placed the last time, by uid.
+    last_failures: HashMap<Name, LastFailure>,
     lease: Option<Lease>,
     meter: Arc<dyn Meter>,
     next_report: Duration,
@@ -169,14 +175,18 @@ impl Scheduler {
         let (report_to, reports) = mpsc::unbounded_channel();
         let timed: Arc<dyn Stopwatch> = Arc::new(Timed { world: world.clone(), meter: meter.clone() });
         engine.time_with(&timed);
+        let recorder = Recorder::new(&world);
         let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
         let rules: Vec<_> = engine.profiles().map(|profile| profile.queue_rules().clone()).collect();
         Self {
             queue: {
                 let mut queue = SchedulingQueue::new(&rules, queue);
                 queue.time_with(timed);
+                queue.observe_with(recorder.of_queue());
                 queue
             },
+            recorder,
+            last_failures: HashMap::default(),
             reporter: Reporter::new(&world, host, lease.clone()),
             unsynced: informer::resources(&config_maps).into_iter().map(|resource| resource.kind).collect(),
             synced: watch::Sender::new(false),
@@ -213,6 +223,11 @@ impl Scheduler {
     /// Whether everything has been read once.
     pub fn synced(&self) -> watch::Receiver<bool> {
         self.synced.subscribe()
+    }
+
+    /// The way to follow what it decides, and how its queue changes.
+    pub fn records(&self) -> Records {
+        self.recorder.records()
     }
 
     /// The way to tell it, while it runs, that a plugin judges otherwise from now on: the pods that the plugin refused are
@@ -292,7 +307,7 @@ impl Scheduler {
             Report::Consulted(consulted) => self.consultation_ended(consulted),
             Report::Freed => self.consult_those_who_wait(),
             Report::PluginChanged(plugin) => self.queue.plugin_changed(&plugin, self.world.uptime()),
-            Report::Asked(question) => question(&self.engine, &self.queue),
+            Report::Asked(question) => question(self),
         }
     }
 
