@@ -9,7 +9,7 @@ use std::{
 use supercargo_config::Configuration;
 use supercargo_engine::{
     Decision, Engine, Placement,
-    consult::{Answer, ExtenderRole, Question},
+    extender_calls::{self, ExtenderAnswer, ExtenderCall, ExtenderRole},
 };
 use supercargo_extender::{Anomaly, Clock, Extenders, How, Originals, Verb, Watcher, prepared};
 use supercargo_manifest::Problem;
@@ -32,8 +32,8 @@ pub(crate) fn decide(
 ) -> Option<Placement> {
     let decided = |decision: Decision| Placement::Decided(Box::new(decision));
     match consultant {
-        Some(consultant) if engine.is_consulted(pod) => {
-            engine.decide_asking(pod, |pod, question| consultant.ask(pod, question)).map(decided)
+        Some(consultant) if extender_calls::take_part(engine.extenders(), pod) => {
+            extender_calls::decide_calling(engine, pod, |pod, call| consultant.ask(pod, call)).map(decided)
         }
         _ if in_full => engine.decide(pod).map(decided),
         _ => engine.place(pod),
@@ -48,7 +48,7 @@ pub(crate) struct Consultant {
     texts: HashMap<(Kind, Key), String>,
     failures: Arc<Failures>,
     /// What was answered, for a run that is played again.
-    answers: VecDeque<Answer>,
+    answers: VecDeque<ExtenderAnswer>,
     plays_again: bool,
 }
 
@@ -96,7 +96,7 @@ impl Consultant {
         self.plays_again = true;
     }
 
-    fn ask(&mut self, pod: &Pod, question: &Question) -> Answer {
+    fn ask(&mut self, pod: &Pod, question: &ExtenderCall) -> ExtenderAnswer {
         if self.plays_again
             && let Some(answer) = self.answers.pop_front()
         {

@@ -13,7 +13,7 @@ use supercargo_framework::{
 use supercargo_model::{Key, Name, Pod};
 
 use crate::{
-    consult::EXTENDER,
+    extender_calls::EXTENDER,
     queue::{Failure, Refusal},
 };
 
@@ -72,7 +72,7 @@ pub struct Decision {
     /// A nomination that the pod has from before is taken back, unless there is a new one.
     pub clears_nomination: bool,
     /// What `rejected` and `verdicts` come to, where they were left out because pods of the same template were refused
-    /// before: see [`crate::Engine::verdicts`].
+    /// before: see [`crate::Inspection::verdicts`].
     pub brief: Option<BriefRefusal>,
 }
 

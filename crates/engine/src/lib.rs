@@ -3,9 +3,14 @@
 //! A decision follows from the state, the configuration and the seed alone. No Kubernetes wire, no HTTP, no files, no
 //! clock.
 
-pub mod consult;
+mod cluster_state;
 mod cycle;
 pub mod decision;
+mod engine;
+pub mod extender_calls;
+mod fast_path;
+mod full_path;
+mod inspection;
 mod laps;
 mod node_classes;
 mod pick;
@@ -13,14 +18,19 @@ mod queue;
 mod random;
 mod refusals;
 mod sampling;
+mod settings;
 mod signature_cache;
 mod signature_state;
 
-pub use cycle::{Engine, EngineProfile, PathCounts, Placement, Settings, Survey};
+pub use cycle::PathCounts;
 pub use decision::{BriefRefusal, Decision, Outcome};
+pub use engine::Engine;
+pub use fast_path::Placement;
+pub use inspection::{Inspection, Survey};
 pub use pick::TieBreak;
 pub use queue::{
     Admission, Backoff, Cause, Counts, Failure, Incoming, Pending, Place, Popped, Queue, QueueName,
     QueueObserver, QueueSettings, Refusal, Removal, SchedulingQueue,
 };
 pub use sampling::nodes_to_find;
+pub use settings::{EngineProfile, Profiles, Settings};

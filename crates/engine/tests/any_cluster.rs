@@ -166,7 +166,7 @@ fn run(objects: &[Builder], pods: &[Builder], settings: &Settings) -> Vec<Decisi
         let decision = engine.decide(&pod).expect("a profile");
         match (&decision.outcome, &decision.preemption) {
             (Outcome::Scheduled { node }, _) => engine.assume(&pod, node.clone()),
-            (_, Some(Ok(nomination))) => engine.nominate(pod, nomination.node.clone()),
+            (_, Some(Ok(nomination))) => engine.nominations_mut().nominate(pod, nomination.node.clone()),
             _ => {}
         }
         decision
@@ -190,7 +190,7 @@ fn run_fast(objects: &[Builder], pods: &[Builder], settings: &Settings) -> Vec<(
         } else if let Placement::Decided(decision) = &placement
             && let Some(Ok(nomination)) = &decision.preemption
         {
-            engine.nominate(pod, nomination.node.clone());
+            engine.nominations_mut().nominate(pod, nomination.node.clone());
         }
         (node, total)
     };

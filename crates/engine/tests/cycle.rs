@@ -228,7 +228,7 @@ fn the_search_stops_at_enough_and_goes_on_from_there() {
     let found: Vec<(String, usize)> = (0..4)
         .map(|i| {
             let decision = decide(&mut engine, wants(&format!("p{i}"), "2"));
-            (feasible(&decision), engine.next_start())
+            (feasible(&decision), engine.inspect().next_start())
         })
         .collect();
     let expected = [

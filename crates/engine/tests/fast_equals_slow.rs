@@ -256,7 +256,7 @@ fn event(random: &mut Random, engine: &mut Engine, templates: &[Pod], serial: &m
         let node: Name = format!("n{}", random.below(scene.nodes)).into();
         let template = &templates[random.below(templates.len())];
         let pod = Pod { name: name.clone(), uid: name, ..template.clone() };
-        engine.nominate(Arc::new(pod), node);
+        engine.nominations_mut().nominate(Arc::new(pod), node);
     }
     let cluster = engine.cluster_mut();
     let some_pod = |random: &mut Random, cluster: &Cluster| -> Option<Arc<Pod>> {
@@ -431,13 +431,13 @@ impl Twins {
         let slow = self.slow.decide(pod).unwrap();
         if !scene.sampled
             && !scene.nominations
-            && let Some(recalled) = self.fast.recall(pod)
+            && let Some(recalled) = self.fast.inspect().recall(pod)
         {
             assert_eq!(by_node(&recalled), by_node(&slow), "fast and slow, {at}, pod {pod:?}");
         }
         let placement = self.fast.place(pod).unwrap();
         assert_eq!(placement.node(), slow.node(), "{at}");
-        assert_eq!(self.fast.next_start(), self.slow.next_start(), "{at}");
+        assert_eq!(self.fast.inspect().next_start(), self.slow.inspect().next_start(), "{at}");
         let (total, ties, feasible) = match placement {
             Placement::On { total, ties, feasible, .. } => (total, ties, feasible),
             Placement::Decided(decided) => {
@@ -460,7 +460,7 @@ impl Twins {
         assert_eq!(fast.clears_nomination, slow.clears_nomination, "{at}");
         assert_eq!((fast.seed, fast.evaluated()), (slow.seed, slow.evaluated()), "{at}");
         if fast.brief.is_some() {
-            assert_eq!(self.fast.verdicts(pod), Some(slow.verdicts), "{at}");
+            assert_eq!(self.fast.inspect().verdicts(pod), Some(slow.verdicts), "{at}");
         }
     }
 }
@@ -506,7 +506,7 @@ fn run(seed: u64) -> (usize, usize, PathCounts) {
             }
         }
     }
-    (STEPS, compared, twins.fast.paths())
+    (STEPS, compared, twins.fast.inspect().paths())
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn many_terms_score_what_each_of_them_does() {
     assert_eq!(scores(&mut engine, short), [3, 5, 0]);
     assert_eq!(scores(&mut engine, long.clone()), [3, 5, 0]);
     let long = engine.admit(long.pod());
-    let recalled = engine.recall(&long).expect("a fast form");
+    let recalled = engine.inspect().recall(&long).expect("a fast form");
     let column = recalled.scores.columns.iter().find(|column| &*column.plugin == "InterPodAffinity");
     assert_eq!(column.expect("scores").raw, [3, 5, 0]);
 }
@@ -509,7 +509,7 @@ fn lists_too_long_to_be_gone_through_mean_what_short_ones_mean() {
             let mut engine = Engine::new(cluster(objects.to_vec()), [default_profile()], settings());
             let pod = engine.admit(pod.clone().pod());
             let decision = engine.decide(&pod).expect("a profile");
-            let fast = engine.recall(&pod).map(|recalled| answers(&recalled).1);
+            let fast = engine.inspect().recall(&pod).map(|recalled| answers(&recalled).1);
             (answers(&decision), fast)
         };
         let (expected, fast) = decide(&objects, &short);
@@ -538,7 +538,7 @@ fn a_pod_that_is_refused_again_costs_what_has_changed_since() {
         let pod = engine.admit(hopeless(i));
         drop(engine.place(&pod));
     }
-    let known = engine.paths();
+    let known = engine.inspect().paths();
     for i in 4..100 {
         // A small pod goes between two attempts.
         let gone = engine.cluster().pod(&Key::new("default", format!("bound-{i}"))).expect("a pod").key();
@@ -549,11 +549,11 @@ fn a_pod_that_is_refused_again_costs_what_has_changed_since() {
         assert_eq!((decision.message(), decision.failure()), (message.clone(), expected.failure()));
         assert!(steps < 100, "{steps} steps");
     }
-    let paths = engine.paths();
+    let paths = engine.inspect().paths();
     assert_eq!(
         (paths.refused - known.refused, paths.full),
         (96, known.full),
         "nobody was asked about every node"
     );
-    assert_eq!(engine.verdicts(&first), Some(expected.verdicts));
+    assert_eq!(engine.inspect().verdicts(&first), Some(expected.verdicts));
 }

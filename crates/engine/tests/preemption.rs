@@ -270,7 +270,7 @@ fn room_is_left_for_nominated_pods_of_higher_priority() {
     let claimed_by = |priority: i32| {
         let mut engine = engine(objects());
         let claims = pod("claims").priority(priority).container(&[("cpu", "3")]);
-        engine.nominate(claims.pod(), "a".into());
+        engine.nominations_mut().nominate(claims.pod(), "a".into());
         made_room(&decide(&mut engine, urgent("2")))
     };
     // 3 of 4 cpu are spoken for.
@@ -284,7 +284,7 @@ fn room_is_left_for_nominated_pods_of_higher_priority() {
 fn a_pod_that_got_its_place_claims_no_other() {
     let mut engine = engine([sized("a", "4"), sized("b", "4")]);
     let claims = pod("claims").priority(200).container(&[("cpu", "4")]).pod();
-    engine.nominate(claims.clone(), "a".into());
+    engine.nominations_mut().nominate(claims.clone(), "a".into());
     let node_of = |decision: Decision| decision.node().map(ToString::to_string);
     assert_eq!(node_of(decide(&mut engine, urgent("4"))), Some("b".to_owned()));
     engine.assume(&claims, "b".into());

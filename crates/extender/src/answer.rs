@@ -10,7 +10,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor},
 };
-use supercargo_engine::consult::{MAX_EXTENDER_SCORE, Proposal, Sieved};
+use supercargo_engine::extender_calls::{MAX_EXTENDER_SCORE, Proposal, Sieved};
 use supercargo_framework::preemption::Candidate;
 use supercargo_manifest::clip;
 use supercargo_model::Name;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use supercargo_engine::consult::{Answer, Question, Trouble};
+use supercargo_engine::extender_calls::{ExtenderAnswer, ExtenderCall, Trouble};
 use supercargo_model::{Name, Pod};
 
 use crate::{
@@ -22,7 +22,7 @@ pub const ANSWER_ALLOWANCE_BYTES: usize = 16 << 20;
 
 /// A question that is ready to be sent.
 pub struct Call {
-    pub(crate) question: Question,
+    pub(crate) question: ExtenderCall,
     /// One for each extender that is asked.
     parts: Vec<Part>,
 }
@@ -35,7 +35,7 @@ struct Part {
 
 impl Extenders {
     /// Puts the bodies of a question together, from the texts as they are now. Its extenders count as busy from here on.
-    pub fn prepare(&self, pod: &Pod, question: Question, originals: &Originals) -> Call {
+    pub fn prepare(&self, pod: &Pod, question: ExtenderCall, originals: &Originals) -> Call {
         let part = |extender: usize| {
             let extender = &self.all()[extender];
             let unasked = |Missing(what)| Trouble {
@@ -43,37 +43,39 @@ impl Extenders {
                     "extender {:?} cannot be asked: nothing is known of {what}",
                     extender.name()
                 ),
-                lied: false,
+                invalid: false,
             };
             let body = body(extender, pod, &question, originals).map_err(unasked);
             Part { body, load: extender.add_load() }
         };
         let parts = match &question {
-            Question::Filter { extender, .. } | Question::Preempt { extender, .. } => vec![part(*extender)],
-            Question::Prioritize { extenders, .. } => extenders.iter().copied().map(part).collect(),
+            ExtenderCall::Filter { extender, .. } | ExtenderCall::Preempt { extender, .. } => {
+                vec![part(*extender)]
+            }
+            ExtenderCall::Prioritize { extenders, .. } => extenders.iter().copied().map(part).collect(),
         };
         Call { question, parts }
     }
 
     /// Asks, and waits for what comes of it. Those that are asked together are asked at once; whenever one of them is done
     /// before the last, `freed` is told.
-    pub async fn ask(&self, call: Call, freed: &(dyn Fn() + Send + Sync)) -> (Question, Answer) {
+    pub async fn ask(&self, call: Call, freed: &(dyn Fn() + Send + Sync)) -> (ExtenderCall, ExtenderAnswer) {
         let Call { question, parts } = call;
         let mut parts = parts.into_iter();
         let mut next = || parts.next().expect("a part for each extender");
         let answer = match &question {
-            Question::Filter { extender, nodes, .. } => {
+            ExtenderCall::Filter { extender, nodes, .. } => {
                 let extender = &self.all()[*extender];
                 let names_only = extender.knows_nodes();
                 let read = |body: &[u8]| answer::filter(body, nodes, names_only, self.strictness());
-                Answer::Filter(self.part(extender, Verb::Filter, next(), read).await)
+                ExtenderAnswer::Filter(self.part(extender, Verb::Filter, next(), read).await)
             }
-            Question::Preempt { extender, candidates } => {
+            ExtenderCall::Preempt { extender, candidates } => {
                 let extender = &self.all()[*extender];
                 let read = |body: &[u8]| answer::preempt(body, candidates);
-                Answer::Preempt(self.part(extender, Verb::Preempt, next(), read).await)
+                ExtenderAnswer::Preempt(self.part(extender, Verb::Preempt, next(), read).await)
             }
-            Question::Prioritize { extenders, nodes } => {
+            ExtenderCall::Prioritize { extenders, nodes } => {
                 let left = AtomicUsize::new(extenders.len());
                 let left = &left;
                 let calls = extenders.iter().map(|extender| {
@@ -86,7 +88,7 @@ impl Extenders {
                         answer
                     }
                 });
-                Answer::Prioritize(futures_util::future::join_all(calls).await)
+                ExtenderAnswer::Prioritize(futures_util::future::join_all(calls).await)
             }
         };
         (question, answer)
@@ -121,26 +123,33 @@ impl Extenders {
                 Ok(points)
             }
             Err(trouble) => {
-                let lied = trouble.lied && strictness == Strictness::Strict;
-                if !lied || extender.is_ignorable() {
+                let invalid = trouble.invalid && strictness == Strictness::Strict;
+                if !invalid || extender.is_ignorable() {
                     self.tell_left_out(extender, &trouble.message);
                 }
-                Err(Trouble { lied, ..trouble })
+                Err(Trouble { invalid, ..trouble })
             }
         }
     }
 }
 
-fn body(extender: &Extender, pod: &Pod, question: &Question, originals: &Originals) -> Result<Body, Missing> {
+fn body(
+    extender: &Extender,
+    pod: &Pod,
+    question: &ExtenderCall,
+    originals: &Originals,
+) -> Result<Body, Missing> {
     match (question, extender.knows_nodes()) {
-        (Question::Filter { nodes, .. } | Question::Prioritize { nodes, .. }, true) => {
+        (ExtenderCall::Filter { nodes, .. } | ExtenderCall::Prioritize { nodes, .. }, true) => {
             request::with_names(pod, nodes, originals)
         }
-        (Question::Filter { nodes, .. } | Question::Prioritize { nodes, .. }, false) => {
+        (ExtenderCall::Filter { nodes, .. } | ExtenderCall::Prioritize { nodes, .. }, false) => {
             request::with_nodes(pod, nodes, originals)
         }
-        (Question::Preempt { candidates, .. }, true) => request::with_uids(pod, candidates, originals),
-        (Question::Preempt { candidates, .. }, false) => request::with_victims(pod, candidates, originals),
+        (ExtenderCall::Preempt { candidates, .. }, true) => request::with_uids(pod, candidates, originals),
+        (ExtenderCall::Preempt { candidates, .. }, false) => {
+            request::with_victims(pod, candidates, originals)
+        }
     }
 }
 

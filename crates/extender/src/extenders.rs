@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::future::{BoxFuture, Either, select};
 use supercargo_config as config;
-use supercargo_engine::consult::{ExtenderRole, Trouble};
+use supercargo_engine::extender_calls::{ExtenderRole, Trouble};
 use supercargo_manifest::clip;
 use supercargo_model::{Name, Pod};
 use tokio::sync::Semaphore;
@@ -319,7 +319,7 @@ impl Extenders {
     ) -> Result<T, Trouble> {
         let _turn = extender.lane.acquire().await;
         let answer = self.call(extender, verb, body, read).await;
-        answer.map_err(|problem| Trouble { message: problem.message, lied: problem.how == How::Lied })
+        answer.map_err(|problem| Trouble { message: problem.message, invalid: problem.how == How::Lied })
     }
 
     async fn call<T>(

@@ -7,7 +7,7 @@
 //!
 //! - An extender has one question at a time; whoever comes while it is busy waits, and holds up nobody else.
 //! - What cannot be true (nodes that were not asked about, no JSON, too many bytes) never reaches a decision: it becomes a
-//!   [`Trouble`](supercargo_engine::consult::Trouble) that names the extender, or is passed over where kube-scheduler does
+//!   [`Trouble`](supercargo_engine::extender_calls::Trouble) that names the extender, or is passed over where kube-scheduler does
 //!   that ([`Strictness`]).
 //! - However long an answer is, and whatever its pieces: what is kept of it is bounded, and texts of it that are told are cut.
 //! - The JSON of an object is prepared once for each of its versions, and only referred to from then on.

@@ -11,6 +11,7 @@ use supercargo_live::{
 };
 use supercargo_scheduler::{Options, start};
 
+#[allow(clippy::print_stdout, reason = "it is a program")]
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = std::env::args().nth(1);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_config::{Configuration, Extender};
-use supercargo_engine::consult::ExtenderRole;
+use supercargo_engine::extender_calls::ExtenderRole;
 use supercargo_extender::{Clock, Extenders, Http, Transport, Watcher};
 use supercargo_manifest::Problem;
 

@@ -16,7 +16,7 @@ use supercargo_manifest::Problems;
 use supercargo_model::Cluster;
 
 use crate::{
-    arguments::{preferences, volume_timeouts},
+    arguments::preferences,
     extenders::{extenders, roles},
     running::Options,
     setup::{self, Overrides},
@@ -56,7 +56,6 @@ pub(crate) fn assemble(
             _ => informer::open(world, resources, &options.informers),
         },
         lease,
-        volume_timeouts: volume_timeouts(configuration)?,
         preferences,
         extenders: Arc::new(extenders),
         meter: options.meter.clone(),

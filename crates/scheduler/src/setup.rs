@@ -62,6 +62,6 @@ pub fn queue_settings(configuration: &Configuration) -> QueueSettings {
 
 /// An empty queue for the pods of an engine's profiles.
 pub fn queue(engine: &Engine, settings: QueueSettings) -> SchedulingQueue {
-    let rules: Vec<_> = engine.profiles().map(|profile| profile.queue_rules().clone()).collect();
+    let rules: Vec<_> = engine.profiles().iter().map(|profile| profile.queue_rules().clone()).collect();
     SchedulingQueue::new(&rules, settings)
 }

@@ -141,7 +141,7 @@ impl Expectation {
     pub fn of(engine: &mut Engine, pod: &Arc<Pod>) -> Option<Self> {
         let held = engine.held(pod);
         if held.is_none()
-            && let Some(Survey { feasible, best, ties, sum, first }) = engine.survey(pod)
+            && let Some(Survey { feasible, best, ties, sum, first }) = engine.inspect().survey(pod)
         {
             return Some(Self {
                 pod: pod.key().to_string(),

@@ -8,7 +8,7 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use supercargo_engine::{
     Failure, Popped,
-    consult::{Advice, Answer, Question, Step},
+    extender_calls::{ExtenderAnswer, ExtenderAnswers, ExtenderCall, Step},
 };
 use supercargo_extender::Extenders;
 use supercargo_framework::preemption::Claim;
@@ -38,7 +38,7 @@ struct Consultation {
     popped: Popped,
     /// The pod as the extenders were shown it.
     text: Option<Bytes>,
-    advice: Advice,
+    answers: ExtenderAnswers,
     started: Duration,
     fresh_starts: u32,
 }
@@ -47,8 +47,8 @@ struct Consultation {
 pub(super) struct Consulted {
     uid: Name,
     number: u64,
-    question: Question,
-    answer: Answer,
+    question: ExtenderCall,
+    answer: ExtenderAnswer,
 }
 
 impl Consultations {
@@ -100,9 +100,9 @@ impl Scheduler {
         let started = self.world.uptime();
         let number = self.consultations.count;
         self.consultations.count += 1;
-        let advice = Advice::default();
+        let answers = ExtenderAnswers::default();
         self.go_on_if_there(
-            Consultation { number, popped, text: None, advice, started, fresh_starts: 0 },
+            Consultation { number, popped, text: None, answers, started, fresh_starts: 0 },
             true,
         );
     }
@@ -127,7 +127,13 @@ impl Scheduler {
             return self.failed(&pod, failure, reason, Claim::Kept, message, consultation.started);
         }
         let popped = Popped { pod, ..consultation.popped };
-        self.go_on(Consultation { popped, text, advice: Advice::default(), fresh_starts, ..consultation });
+        self.go_on(Consultation {
+            popped,
+            text,
+            answers: ExtenderAnswers::default(),
+            fresh_starts,
+            ..consultation
+        });
     }
 
     /// Decides, or asks what has to be known first.
@@ -135,18 +141,18 @@ impl Scheduler {
         let now = self.world.uptime();
         let pod = consultation.popped.pod.clone();
         self.tell_time();
-        match self.engine.consult(&pod, &mut consultation.advice) {
+        match self.engine.decide_with(&pod, &mut consultation.answers) {
             None => self.queue.done(&pod.uid),
             Some(Step::Decided(decision)) => {
                 log_scores(&decision);
                 let took = self.world.uptime() - now;
                 self.carry_on(consultation.popped, &decision, consultation.started, took);
             }
-            Some(Step::Ask(question)) => self.ask(consultation, question),
+            Some(Step::Call(question)) => self.ask(consultation, question),
         }
     }
 
-    fn ask(&mut self, consultation: Consultation, question: Question) {
+    fn ask(&mut self, consultation: Consultation, question: ExtenderCall) {
         let pod = &consultation.popped.pod;
         tracing::debug!(pod = %pod.key(), "extenders are asked");
         let call = self.extenders.prepare(pod, question, &self.originals);
@@ -168,7 +174,7 @@ impl Scheduler {
             return;
         }
         if let Some(mut consultation) = self.consultations.under_way.remove(&uid) {
-            consultation.advice.add(self.engine.extenders(), question, answer);
+            consultation.answers.add(self.engine.extenders(), question, answer);
             self.go_on_if_there(consultation, false);
         }
         self.consult_those_who_wait();

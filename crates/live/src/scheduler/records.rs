@@ -310,7 +310,7 @@ mod tests {
         let one = left("a").bytes();
         let (shared, records) = shared(RecordLimits { count: 100, bytes: 2 * one });
         let mut follower = records.follow();
-        ["a", "b", "c"].map(|name| shared.kept().push(left(name)));
+        ["a", "b", "c"].into_iter().for_each(|name| shared.kept().push(left(name)));
         assert_eq!(names(&mut follower), [(1, "b".to_owned()), (0, "c".to_owned())]);
         assert_eq!(shared.kept().bytes, 2 * one);
         drop(follower);

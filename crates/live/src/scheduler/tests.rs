@@ -4,6 +4,7 @@ mod extenders;
 mod permit;
 mod preemption;
 mod status;
+mod volumes;
 
 use std::{
     sync::{Arc, Mutex},
@@ -164,7 +165,6 @@ impl Scene {
             },
             watch_events,
             lease: None,
-            volume_timeouts: Default::default(),
             preferences: Default::default(),
             extenders,
             meter: Arc::new(NoMeter),

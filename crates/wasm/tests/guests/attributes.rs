@@ -225,7 +225,8 @@ fn a_node_that_is_relabelled_is_written_anew() {
 #[test]
 fn several_threads_use_several_instances() {
     let stage = Stage::with(tells("node_column", "pods", 0, ""));
-    let profile = stage.engine(cluster([node("a"), node("b")])).shared_profile("default-scheduler").unwrap();
+    let profile =
+        stage.engine(cluster([node("a"), node("b")])).profiles().shared("default-scheduler").unwrap();
     let cluster = cluster([node("a"), node("b"), pod("x").on("b")]);
     std::thread::scope(|scope| {
         for _ in 0..8 {

@@ -31,9 +31,9 @@ fn reads_everything() -> Vec<u8> {
              (drop (call $node_column (i32.const 16) (i32.const 4) (i32.const 0)))
              (drop (call $node_column (i32.const 32) (i32.const 8) (i32.const 0)))
              (drop (call $node_column (i32.const 48) (i32.const 10) (i32.const 2)))
-             (drop (call $pod_attribute (i32.const 64) (i32.const 11) (i32.const 0)))
-             (drop (call $pod_attribute (i32.const 80) (i32.const 4) (i32.const 2)))
-             (drop (call $pod_attribute (i32.const 96) (i32.const 10) (i32.const 2)))
+             (drop (call $pod_fact (i32.const 64) (i32.const 11) (i32.const 0)))
+             (drop (call $pod_fact (i32.const 80) (i32.const 4) (i32.const 2)))
+             (drop (call $pod_fact (i32.const 96) (i32.const 10) (i32.const 2)))
              (global.set $ssd (call $intern (i32.const 112) (i32.const 3)))
              (global.set $yes (call $intern (i32.const 128) (i32.const 3)))
              (global.set $full (call $intern (i32.const 144) (i32.const 17)))
@@ -170,7 +170,7 @@ fn compare(fast: &mut Engine, slow: &mut Engine, pod: &Arc<Pod>, percentage: i32
     let decided = slow.decide(pod).unwrap();
     assert_eq!(placed.node(), decided.node(), "{at}");
     let whole = percentage == ALL_NODES && !decided.feasible.is_empty();
-    if let Some(recalled) = whole.then(|| fast.recall(pod)).flatten() {
+    if let Some(recalled) = whole.then(|| fast.inspect().recall(pod)).flatten() {
         let skips = pod.spec.labels.get("skip").is_some_and(|skip| &**skip == "yes");
         let recalled = answers(&recalled).into_iter();
         // What is skipped adds nothing: the fast way knows it as zeros.
@@ -208,7 +208,7 @@ fn at_every_step() {
                 compared += usize::from(compare(&mut fast, &mut slow, pod, percentage, &at));
             }
         }
-        let paths = fast.paths();
+        let paths = fast.inspect().paths();
         among_some += paths.sampled;
         assert!(
             paths.full * 5 < paths.columns + paths.sampled + paths.full,

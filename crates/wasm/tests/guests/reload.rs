@@ -75,7 +75,7 @@ fn a_changed_file_takes_over_and_a_broken_one_does_not() {
     assert_eq!(points(&mut engine), 9);
 
     // The same shape, from what was kept about it: nothing of the old guest is.
-    let total = |engine: &mut Engine| engine.survey(&waiting).unwrap().best;
+    let total = |engine: &mut Engine| engine.inspect().survey(&waiting).unwrap().best;
     engine.place(&waiting);
     let before = total(&mut engine);
     stage.write("guest.wasm", gives(20));

@@ -1,8 +1,8 @@
 //! Extenders in the cycle: what they are asked, and what becomes of their answers.
 //!
-//! The cycle does no I/O. It runs with the answers that are known so far ([`Advice`]); where it needs one that is not
-//! there yet, it ends with a [`Question`]. Whoever drives it gets the answer, adds it, and runs the cycle again, on the
-//! cluster as it is by then: plugins have their say anew, and a node that an extender was not asked about is left out.
+//! The cycle does no I/O. It runs with the answers that are known so far ([`ExtenderAnswers`]); where it needs one that is
+//! not there yet, it ends with an [`ExtenderCall`]. Whoever drives it makes the call, adds the answer, and runs the cycle
+//! again, on the cluster as it is by then: plugins decide anew, and a node that an extender was not asked about is left out.
 
 use std::{
     cell::RefCell,
@@ -17,7 +17,7 @@ use supercargo_framework::{
 };
 use supercargo_model::{Cluster, Name, NodeId, Pod, changes::Moment};
 
-use crate::decision::Decision;
+use crate::{decision::Decision, engine::Engine};
 
 /// What extenders are called together, as kube-scheduler's queue names whoever refused a pod.
 pub const EXTENDER: &str = "Extender";
@@ -28,9 +28,9 @@ pub const MAX_EXTENDER_SCORE: i64 = 10;
 /// What an extender's points are multiplied by, so that its best is as good as a plugin's.
 const SCALE: i64 = 100 / MAX_EXTENDER_SCORE;
 
-/// How many questions an attempt may take. More than a few are only needed where the cluster changes faster than
+/// How many calls an attempt may take. More than a few are only needed where the cluster changes faster than
 /// extenders answer; then the pod is tried again later.
-const MAX_QUESTIONS: usize = 64;
+const MAX_CALLS: usize = 64;
 
 /// An extender, as far as the cycle is concerned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl ExtenderRole {
 
 /// What is to be asked before a decision can be made. Extenders go by their places in the settings.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Question {
+pub enum ExtenderCall {
     /// Which of these nodes are fit for the pod?
     Filter {
         /// Who is asked.
@@ -95,8 +95,8 @@ pub enum Question {
 pub struct Trouble {
     /// What is wrong; it names the extender.
     pub message: String,
-    /// It answered, and the answer cannot be true.
-    pub lied: bool,
+    /// It answered, and the answer is invalid.
+    pub invalid: bool,
 }
 
 /// What an extender says about nodes.
@@ -121,22 +121,22 @@ pub struct Proposal {
     pub budget_violations: i64,
 }
 
-/// What came of a question, in its order.
+/// What came of a call, in its order.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// To a filter question.
+pub enum ExtenderAnswer {
+    /// To a filter call.
     Filter(Result<Sieved, Trouble>),
-    /// To a prioritize question: each extender's points, by node.
+    /// To a prioritize call: each extender's points, by node.
     Prioritize(Vec<Result<HashMap<Name, i64>, Trouble>>),
-    /// To a preemption question.
+    /// To a preemption call.
     Preempt(Result<Vec<Proposal>, Trouble>),
 }
 
 /// How a cycle with extenders ends, for now.
 #[derive(Debug)]
 pub enum Step {
-    /// Something must be asked first.
-    Ask(Question),
+    /// An extender must be called first.
+    Call(ExtenderCall),
     /// All is known.
     Decided(Box<Decision>),
 }
@@ -172,12 +172,12 @@ struct Search {
     rejected: BTreeMap<NodeId, Rejection>,
 }
 
-/// A state of the cluster, of the claims to its nodes, and of the plugins.
+/// A state of the cluster, of its nominations, and of the plugins.
 pub(crate) type Revision = (Moment, u64, u64);
 
 /// What extenders have said about a pod in this attempt.
 #[derive(Clone, Debug, Default)]
-pub struct Advice {
+pub struct ExtenderAnswers {
     pub(crate) begun: Option<Begun>,
     search: RefCell<Option<Search>>,
     /// By whether it was about the nominated node, and by extender.
@@ -185,37 +185,37 @@ pub struct Advice {
     scored: HashSet<Name>,
     scores: BTreeMap<usize, Said<HashMap<Name, i64>>>,
     proposals: BTreeMap<usize, Said<Vec<Proposal>>>,
-    questions: usize,
+    calls: usize,
 }
 
-impl Advice {
-    /// Adds what came of a question.
+impl ExtenderAnswers {
+    /// Adds what came of a call.
     ///
     /// # Panics
     ///
-    /// If the answer is to another kind of question.
-    pub fn add(&mut self, roles: &[ExtenderRole], question: Question, answer: Answer) {
-        self.questions += 1;
-        match (question, answer) {
-            (Question::Filter { extender, nodes, nominated }, Answer::Filter(answer)) => {
+    /// If the answer is to another kind of call.
+    pub fn add(&mut self, roles: &[ExtenderRole], call: ExtenderCall, answer: ExtenderAnswer) {
+        self.calls += 1;
+        match (call, answer) {
+            (ExtenderCall::Filter { extender, nodes, nominated }, ExtenderAnswer::Filter(answer)) => {
                 let said = said(&roles[extender], answer);
                 self.add_filter((nominated, extender), nodes, said);
             }
-            (Question::Prioritize { extenders, nodes }, Answer::Prioritize(answers)) => {
+            (ExtenderCall::Prioritize { extenders, nodes }, ExtenderAnswer::Prioritize(answers)) => {
                 self.scored = nodes.into_iter().collect();
                 for (extender, answer) in extenders.into_iter().zip(answers) {
                     let said = match answer {
-                        // A prioritizer that cannot be reached is left out; one that lies is found out.
-                        Err(Trouble { lied: false, .. }) => Said::Nothing,
+                        // A prioritizer that cannot be reached is left out; an invalid answer is an error.
+                        Err(Trouble { invalid: false, .. }) => Said::Nothing,
                         answer => said(&roles[extender], answer),
                     };
                     self.scores.insert(extender, said);
                 }
             }
-            (Question::Preempt { extender, .. }, Answer::Preempt(answer)) => {
+            (ExtenderCall::Preempt { extender, .. }, ExtenderAnswer::Preempt(answer)) => {
                 self.proposals.insert(extender, said(&roles[extender], answer));
             }
-            (question, answer) => panic!("{answer:?} is no answer to {question:?}"),
+            (call, answer) => panic!("{answer:?} is no answer to {call:?}"),
         }
     }
 
@@ -252,7 +252,34 @@ impl Advice {
     }
 
     fn is_endless(&self) -> bool {
-        self.questions >= MAX_QUESTIONS
+        self.calls >= MAX_CALLS
+    }
+}
+
+/// Whether an extender takes part in deciding where a pod goes.
+pub fn take_part(extenders: &[ExtenderRole], pod: &Pod) -> bool {
+    extenders.iter().any(|extender| extender.decides() && extender.is_interested(pod))
+}
+
+/// Decides where a pod goes, with the extenders that take part; whoever calls makes the calls to them. `None` if no profile
+/// has the scheduler name that the pod asks for.
+pub fn decide_calling(
+    engine: &mut Engine,
+    pod: &Pod,
+    mut call_extender: impl FnMut(&Pod, &ExtenderCall) -> ExtenderAnswer,
+) -> Option<Decision> {
+    if !take_part(engine.extenders(), pod) {
+        return engine.decide(pod);
+    }
+    let mut answers = ExtenderAnswers::default();
+    loop {
+        match engine.decide_with(pod, &mut answers)? {
+            Step::Decided(decision) => return Some(*decision),
+            Step::Call(call) => {
+                let answer = call_extender(pod, &call);
+                answers.add(engine.extenders(), call, answer);
+            }
+        }
     }
 }
 
@@ -267,7 +294,7 @@ fn said<T>(role: &ExtenderRole, answer: Result<T, Trouble>) -> Said<T> {
 /// Why a cycle did not come to its end.
 pub(crate) enum Halt {
     Failed(CycleError),
-    Ask(Question),
+    Call(ExtenderCall),
 }
 
 impl From<CycleError> for Halt {
@@ -277,23 +304,23 @@ impl From<CycleError> for Halt {
 }
 
 /// The extenders that have a say about a pod, and what they have said so far.
-pub(crate) struct Consulted<'a> {
+pub(crate) struct WithExtenders<'a> {
     pub(crate) roles: &'a [ExtenderRole],
-    pub(crate) advice: &'a Advice,
+    pub(crate) answers: &'a ExtenderAnswers,
     pub(crate) pod: &'a Pod,
 }
 
-impl Consulted<'_> {
+impl WithExtenders<'_> {
     fn interested(&self) -> impl Iterator<Item = (usize, &ExtenderRole)> {
         (self.roles.iter().enumerate()).filter(|(_, role)| role.is_interested(self.pod))
     }
 
-    fn ask(&self, question: Question) -> Halt {
-        if self.advice.is_endless() {
+    fn call(&self, call: ExtenderCall) -> Halt {
+        if self.answers.is_endless() {
             let why = "the cluster changes faster than the extenders answer";
             return Halt::Failed(CycleError(why.to_owned()));
         }
-        Halt::Ask(question)
+        Halt::Call(call)
     }
 
     /// The nodes that every extender lets pass, one extender after the other.
@@ -310,9 +337,13 @@ impl Consulted<'_> {
                 break;
             }
             let ask = |nodes: &[NodeId]| {
-                self.ask(Question::Filter { extender, nodes: nodes.iter().map(name).collect(), nominated })
+                self.call(ExtenderCall::Filter {
+                    extender,
+                    nodes: nodes.iter().map(name).collect(),
+                    nominated,
+                })
             };
-            let Some(Filtered { asked, said }) = self.advice.filters.get(&(nominated, extender)) else {
+            let Some(Filtered { asked, said }) = self.answers.filters.get(&(nominated, extender)) else {
                 return Err(ask(&feasible));
             };
             let sieved = match said {
@@ -340,10 +371,10 @@ impl Consulted<'_> {
             return Ok(feasible);
         }
         let name = |id: &NodeId| cluster.node_at(*id).name().clone();
-        let is_scored = |id: &NodeId| self.advice.scored.contains(&name(id));
+        let is_scored = |id: &NodeId| self.answers.scored.contains(&name(id));
         if !feasible.iter().any(is_scored) {
             let nodes = feasible.iter().map(name).collect();
-            return Err(self.ask(Question::Prioritize { extenders, nodes }));
+            return Err(self.call(ExtenderCall::Prioritize { extenders, nodes }));
         }
         Ok(feasible.into_iter().filter(is_scored).collect())
     }
@@ -353,7 +384,7 @@ impl Consulted<'_> {
         if nodes.len() < 2 {
             return Ok(());
         }
-        for (extender, said) in &self.advice.scores {
+        for (extender, said) in &self.answers.scores {
             let role = &self.roles[*extender];
             let points = match said {
                 Said::Yes(points) => points,
@@ -408,17 +439,26 @@ fn sieve(
 }
 
 /// The extenders' say in where room is made.
-pub(crate) struct Preempting<'a> {
-    pub(crate) consulted: &'a Consulted<'a>,
-    /// Why making room was broken off.
-    pub(crate) halt: RefCell<Option<Halt>>,
+pub(crate) struct PreemptionCalls<'a> {
+    extenders: &'a WithExtenders<'a>,
+    /// Why preemption was broken off.
+    halt: RefCell<Option<Halt>>,
 }
 
-impl Preempting<'_> {
+impl<'a> PreemptionCalls<'a> {
+    pub(crate) fn new(extenders: &'a WithExtenders<'a>) -> Self {
+        Self { extenders, halt: RefCell::default() }
+    }
+
+    /// Why preemption was broken off, if it was.
+    pub(crate) fn into_halt(self) -> Option<Halt> {
+        self.halt.into_inner()
+    }
+
     fn halt(&self, halt: Halt) -> Status {
         let message = match &halt {
             Halt::Failed(CycleError(message)) => message.clone(),
-            Halt::Ask(_) => "an extender is to be asked".to_owned(),
+            Halt::Call(_) => "an extender is to be asked".to_owned(),
         };
         *self.halt.borrow_mut() = Some(halt);
         Status::error(message)
@@ -476,17 +516,17 @@ fn victims(
     Ok(victims)
 }
 
-impl Adviser for Preempting<'_> {
+impl Adviser for PreemptionCalls<'_> {
     fn narrow(&self, cluster: &Cluster, candidates: Vec<Candidate>) -> Result<Vec<Candidate>, Status> {
         let mut candidates = candidates;
-        for (extender, role) in self.consulted.interested().filter(|(_, role)| role.preempts) {
-            candidates = match self.consulted.advice.proposals.get(&extender) {
+        for (extender, role) in self.extenders.interested().filter(|(_, role)| role.preempts) {
+            candidates = match self.extenders.answers.proposals.get(&extender) {
                 None => {
-                    let question = Question::Preempt { extender, candidates };
-                    return Err(self.halt(self.consulted.ask(question)));
+                    let call = ExtenderCall::Preempt { extender, candidates };
+                    return Err(self.halt(self.extenders.call(call)));
                 }
                 Some(Said::Nothing) => continue,
-                Some(Said::Failed(Trouble { message, lied: true })) => {
+                Some(Said::Failed(Trouble { message, invalid: true })) => {
                     return Err(self.halt(Halt::Failed(CycleError(message.clone()))));
                 }
                 Some(Said::Failed(Trouble { message, .. })) => return Err(Status::error(message.clone())),

@@ -10,7 +10,10 @@ use std::{
 
 use supercargo_engine::{
     Decision, Engine, Failure, Outcome, Settings,
-    consult::{Advice, Answer, ExtenderRole, Proposal, Question, Sieved, Step, Trouble},
+    extender_calls::{
+        ExtenderAnswer, ExtenderAnswers, ExtenderCall, ExtenderRole, Proposal, Sieved, Step, Trouble,
+        decide_calling,
+    },
 };
 use supercargo_framework::{
     Code, Prepared, Status, Verdict,
@@ -53,20 +56,22 @@ fn passes(nodes: &[Name], only: &str) -> Sieved {
     }
 }
 
-fn trouble(lied: bool) -> Trouble {
-    Trouble { message: "extender \"one\" is broken".to_owned(), lied }
+fn trouble(invalid: bool) -> Trouble {
+    Trouble { message: "extender \"one\" is broken".to_owned(), invalid }
 }
 
-/// A question in a line: who is asked what about which nodes.
-fn line(question: &Question) -> String {
+/// A call in a line: who is asked what about which nodes.
+fn line(call: &ExtenderCall) -> String {
     let names = |names: &[Name]| names.iter().map(|name| &**name).collect::<Vec<_>>().join(" ");
-    match question {
-        Question::Filter { extender, nodes, nominated } => {
+    match call {
+        ExtenderCall::Filter { extender, nodes, nominated } => {
             let which = if *nominated { "nominated" } else { "filter" };
             format!("{which} {extender}: {}", names(nodes))
         }
-        Question::Prioritize { extenders, nodes } => format!("prioritize {extenders:?}: {}", names(nodes)),
-        Question::Preempt { extender, candidates } => {
+        ExtenderCall::Prioritize { extenders, nodes } => {
+            format!("prioritize {extenders:?}: {}", names(nodes))
+        }
+        ExtenderCall::Preempt { extender, candidates } => {
             let candidates: Vec<String> = (candidates.iter())
                 .map(|c| {
                     let victims: Vec<&str> = c.victims.iter().map(|pod| &*pod.name).collect();
@@ -83,30 +88,29 @@ fn decide(
     objects: Vec<Builder>,
     extenders: Vec<ExtenderRole>,
     pod: Builder,
-    answer: impl Fn(&Question) -> Answer,
+    answer: impl Fn(&ExtenderCall) -> ExtenderAnswer,
 ) -> (Decision, Vec<String>) {
     let asked = RefCell::new(Vec::new());
     let settings = Settings { extenders, ..Settings::default() };
-    let decision = engine_with(objects, settings)
-        .decide_asking(&pod.pod(), |_, question| {
-            asked.borrow_mut().push(line(question));
-            answer(question)
-        })
-        .expect("a profile for the pod");
+    let decision = decide_calling(&mut engine_with(objects, settings), &pod.pod(), |_, call| {
+        asked.borrow_mut().push(line(call));
+        answer(call)
+    })
+    .expect("a profile for the pod");
     (decision, asked.into_inner())
 }
 
-fn sieve(question: &Question, only: &str) -> Answer {
-    let Question::Filter { nodes, .. } = question else { panic!("{question:?}") };
-    Answer::Filter(Ok(passes(nodes, only)))
+fn sieve(call: &ExtenderCall, only: &str) -> ExtenderAnswer {
+    let ExtenderCall::Filter { nodes, .. } = call else { panic!("{call:?}") };
+    ExtenderAnswer::Filter(Ok(passes(nodes, only)))
 }
 
 #[test]
 fn filters_run_one_after_another_and_each_sees_what_the_one_before_left() {
     let (decision, asked) =
-        decide(three_nodes(), vec![filter("one"), filter("two")], pod("p"), |question| match question {
-            Question::Filter { extender: 0, .. } => sieve(question, "a b"),
-            _ => sieve(question, "b c"),
+        decide(three_nodes(), vec![filter("one"), filter("two")], pod("p"), |call| match call {
+            ExtenderCall::Filter { extender: 0, .. } => sieve(call, "a b"),
+            _ => sieve(call, "b c"),
         });
     assert_eq!(asked, ["filter 0: a b c", "filter 1: a b"]);
     assert_eq!(decision.node().map(|name| &**name), Some("b"));
@@ -117,12 +121,12 @@ fn filters_run_one_after_another_and_each_sees_what_the_one_before_left() {
 
 #[test]
 fn a_pod_that_they_refuse_everywhere_is_told_why_and_waits_for_any_event() {
-    let (decision, _) = decide(three_nodes(), vec![filter("one")], pod("p"), |question| {
-        let Question::Filter { nodes, .. } = question else { panic!("{question:?}") };
+    let (decision, _) = decide(three_nodes(), vec![filter("one")], pod("p"), |call| {
+        let ExtenderCall::Filter { nodes, .. } = call else { panic!("{call:?}") };
         let mut sieved = passes(nodes, "");
         sieved.unresolvable = BTreeMap::from([("a".into(), "never".to_owned())]);
         sieved.failed.remove("c");
-        Answer::Filter(Ok(sieved))
+        ExtenderAnswer::Filter(Ok(sieved))
     });
     // Nothing was said about c.
     let message = decision.unschedulable_message().unwrap();
@@ -152,9 +156,9 @@ fn only_pods_that_name_a_managed_resource_are_sent() {
     ];
     for (i, (pod, expected)) in cases.into_iter().enumerate() {
         let roles = vec![manages(filter("one")), manages(scorer("two", 1)), manages(preempter("three"))];
-        let (decision, asked) = decide(with_gpus(), roles, pod, |question| match question {
-            Question::Filter { .. } => sieve(question, "a b"),
-            _ => Answer::Prioritize(vec![Ok(HashMap::new())]),
+        let (decision, asked) = decide(with_gpus(), roles, pod, |call| match call {
+            ExtenderCall::Filter { .. } => sieve(call, "a b"),
+            _ => ExtenderAnswer::Prioritize(vec![Ok(HashMap::new())]),
         });
         assert!(decision.node().is_some(), "case {i}: {decision:?}");
         assert_eq!(!asked.is_empty(), expected, "case {i}: {asked:?}");
@@ -167,7 +171,7 @@ fn prioritizers_are_asked_at_once_and_their_points_count_weight_times_ten() {
         let points = |points: &[(&str, i64)]| {
             Ok(points.iter().map(|(node, points)| (Name::from(*node), *points)).collect())
         };
-        Answer::Prioritize(vec![points(&[("a", 3), ("b", 10)]), points(&[("a", 1), ("c", 5)])])
+        ExtenderAnswer::Prioritize(vec![points(&[("a", 3), ("b", 10)]), points(&[("a", 1), ("c", 5)])])
     });
     assert_eq!(asked, ["prioritize [0, 1]: a b c"]);
     let plugins: i64 = decision.scores.totals[0] - (3 * 10 * 2 + 10);
@@ -189,14 +193,14 @@ fn a_single_node_needs_no_points() {
 
 #[test]
 fn what_failures_do() {
-    let fails = |lied: bool| {
-        move |question: &Question| match question {
-            Question::Filter { extender: 0, .. } => Answer::Filter(Err(trouble(lied))),
-            Question::Filter { .. } => sieve(question, "a b c"),
-            Question::Prioritize { extenders, .. } => {
-                Answer::Prioritize(extenders.iter().map(|_| Err(trouble(lied))).collect())
+    let fails = |invalid: bool| {
+        move |call: &ExtenderCall| match call {
+            ExtenderCall::Filter { extender: 0, .. } => ExtenderAnswer::Filter(Err(trouble(invalid))),
+            ExtenderCall::Filter { .. } => sieve(call, "a b c"),
+            ExtenderCall::Prioritize { extenders, .. } => {
+                ExtenderAnswer::Prioritize(extenders.iter().map(|_| Err(trouble(invalid))).collect())
             }
-            Question::Preempt { .. } => Answer::Preempt(Err(trouble(lied))),
+            ExtenderCall::Preempt { .. } => ExtenderAnswer::Preempt(Err(trouble(invalid))),
         }
     };
     // (extenders, does the first lie?, is the pod scheduled?)
@@ -209,8 +213,8 @@ fn what_failures_do() {
         ("a prioritizer that lies", vec![scorer("one", 1)], true, false),
         ("an ignorable prioritizer that lies", vec![ignorable(scorer("one", 1))], true, true),
     ];
-    for (name, extenders, lied, scheduled) in cases {
-        let (decision, _) = decide(three_nodes(), extenders, pod("p"), fails(lied));
+    for (name, extenders, invalid, scheduled) in cases {
+        let (decision, _) = decide(three_nodes(), extenders, pod("p"), fails(invalid));
         match decision.outcome {
             Outcome::Scheduled { .. } => assert!(scheduled, "{name}"),
             Outcome::Error { message } => {
@@ -226,14 +230,13 @@ fn what_failures_do() {
 fn a_node_that_room_was_made_on_is_asked_about_alone_first() {
     let nominated = || pod("p").set("/status/nominatedNodeName", "b");
     let (decision, asked) =
-        decide(three_nodes(), vec![filter("one")], nominated(), |question| sieve(question, "a b c"));
+        decide(three_nodes(), vec![filter("one")], nominated(), |call| sieve(call, "a b c"));
     assert_eq!(asked, ["nominated 0: b"]);
     assert_eq!(decision.node().map(|name| &**name), Some("b"));
-    let (decision, asked) =
-        decide(three_nodes(), vec![filter("one")], nominated(), |question| match question {
-            Question::Filter { nominated: true, .. } => Answer::Filter(Err(trouble(false))),
-            _ => sieve(question, "c"),
-        });
+    let (decision, asked) = decide(three_nodes(), vec![filter("one")], nominated(), |call| match call {
+        ExtenderCall::Filter { nominated: true, .. } => ExtenderAnswer::Filter(Err(trouble(false))),
+        _ => sieve(call, "c"),
+    });
     assert_eq!(asked, ["nominated 0: b", "filter 0: a b c"]);
     assert_eq!(decision.node().map(|name| &**name), Some("c"));
 }
@@ -259,7 +262,8 @@ fn proposal(node: &str, victims: &[&str]) -> Proposal {
 
 #[test]
 fn where_room_is_made() {
-    let proposes = |proposals: Vec<Proposal>| move |_: &Question| Answer::Preempt(Ok(proposals.clone()));
+    let proposes =
+        |proposals: Vec<Proposal>| move |_: &ExtenderCall| ExtenderAnswer::Preempt(Ok(proposals.clone()));
     let made = |decision: &Decision| match decision.preemption.as_ref() {
         Some(Ok(nomination)) => {
             let victims: Vec<&str> = nomination.victims.iter().map(|pod| &*pod.name).collect();
@@ -295,33 +299,34 @@ fn where_room_is_made() {
 #[test]
 fn lies_about_victims_are_errors_and_failures_leave_the_pod_unschedulable() {
     let (decision, _) = decide(full(), vec![preempter("one")], urgent(), |_| {
-        Answer::Preempt(Ok(vec![proposal("a", &["two"])]))
+        ExtenderAnswer::Preempt(Ok(vec![proposal("a", &["two"])]))
     });
     let Outcome::Error { message } = &decision.outcome else { panic!("{:?}", decision.outcome) };
     assert!(message.starts_with("extender: one claims to preempt pod (UID: two) on node: a"), "{message}");
 
     let (decision, _) =
-        decide(full(), vec![preempter("one")], urgent(), |_| Answer::Preempt(Err(trouble(false))));
+        decide(full(), vec![preempter("one")], urgent(), |_| ExtenderAnswer::Preempt(Err(trouble(false))));
     assert_eq!(decision.outcome, Outcome::Unschedulable);
     assert!(decision.message().unwrap().ends_with("preemption: extender \"one\" is broken"));
 
     let (decision, _) =
-        decide(full(), vec![preempter("one")], urgent(), |_| Answer::Preempt(Err(trouble(true))));
+        decide(full(), vec![preempter("one")], urgent(), |_| ExtenderAnswer::Preempt(Err(trouble(true))));
     assert!(matches!(decision.outcome, Outcome::Error { .. }));
 
-    let (decision, _) =
-        decide(full(), vec![ignorable(preempter("one"))], urgent(), |_| Answer::Preempt(Err(trouble(true))));
+    let (decision, _) = decide(full(), vec![ignorable(preempter("one"))], urgent(), |_| {
+        ExtenderAnswer::Preempt(Err(trouble(true)))
+    });
     assert!(matches!(decision.preemption, Some(Ok(_))));
 }
 
 #[test]
 fn what_an_extender_refuses_for_good_is_told_to_whoever_makes_room() {
-    let (decision, _) = decide(three_nodes(), vec![filter("one")], pod("p"), |question| {
-        let Question::Filter { nodes, .. } = question else { panic!("{question:?}") };
+    let (decision, _) = decide(three_nodes(), vec![filter("one")], pod("p"), |call| {
+        let ExtenderCall::Filter { nodes, .. } = call else { panic!("{call:?}") };
         let mut sieved = passes(nodes, "");
         // It is in both: for good counts.
         sieved.unresolvable = BTreeMap::from([("a".into(), "never".to_owned())]);
-        Answer::Filter(Ok(sieved))
+        ExtenderAnswer::Filter(Ok(sieved))
     });
     let code = |node: &str| decision.rejected[node].status.code;
     assert_eq!((code("a"), code("b")), (Code::UnschedulableAndUnresolvable, Code::Unschedulable));
@@ -332,26 +337,30 @@ fn a_cluster_that_changes_while_an_extender_is_asked_is_looked_at_anew() {
     let settings = Settings { extenders: vec![filter("one")], ..Settings::default() };
     let mut engine = engine_with(three_nodes(), settings);
     let waiting = pod("p").container(&[("cpu", "3")]).pod();
-    let mut advice = Advice::default();
-    let Some(Step::Ask(question)) = engine.consult(&waiting, &mut advice) else { panic!("it asks") };
+    let mut answers = ExtenderAnswers::default();
+    let Some(Step::Call(call)) = engine.decide_with(&waiting, &mut answers) else { panic!("it asks") };
     // Meanwhile a and b fill up, and d comes: it was not asked about.
     for (name, node) in [("x", "a"), ("y", "b")] {
         engine.assume(&pod(name).container(&[("cpu", "3")]).pod(), node.into());
     }
     engine.cluster_mut().put_node(node("d").allocatable("cpu", "4").allocatable("pods", "9").node());
-    let answer = sieve(&question, "a b c");
+    let answer = sieve(&call, "a b c");
     let roles = engine.extenders().to_vec();
-    advice.add(&roles, question, answer);
-    let Some(Step::Decided(decision)) = engine.consult(&waiting, &mut advice) else { panic!("all is known") };
+    answers.add(&roles, call, answer);
+    let Some(Step::Decided(decision)) = engine.decide_with(&waiting, &mut answers) else {
+        panic!("all is known")
+    };
     assert_eq!(decision.node().map(|name| &**name), Some("c"));
 
     // And then c, too: only the new node is left, and asked about.
     engine.assume(&pod("z").container(&[("cpu", "3")]).pod(), "c".into());
-    let Some(Step::Ask(question)) = engine.consult(&waiting, &mut advice) else { panic!("it asks again") };
-    assert_eq!(line(&question), "filter 0: d");
-    let answer = sieve(&question, "d");
-    advice.add(&roles, question, answer);
-    let Some(Step::Decided(decision)) = engine.consult(&waiting, &mut advice) else { panic!("all is known") };
+    let Some(Step::Call(call)) = engine.decide_with(&waiting, &mut answers) else { panic!("it asks again") };
+    assert_eq!(line(&call), "filter 0: d");
+    let answer = sieve(&call, "d");
+    answers.add(&roles, call, answer);
+    let Some(Step::Decided(decision)) = engine.decide_with(&waiting, &mut answers) else {
+        panic!("all is known")
+    };
     assert_eq!(decision.node().map(|name| &**name), Some("d"));
 }
 
@@ -368,21 +377,21 @@ fn going_on_with_an_attempt_means_the_same_nodes_and_the_same_draw() {
     let starts: Vec<usize> = (0..4)
         .map(|_| {
             let asked = RefCell::new(Vec::new());
-            engine.decide_asking(&pod("p").pod(), |_, question| match question {
-                Question::Filter { nodes, .. } => {
+            decide_calling(&mut engine, &pod("p").pod(), |_, call| match call {
+                ExtenderCall::Filter { nodes, .. } => {
                     asked.borrow_mut().push(nodes.clone());
-                    Answer::Filter(Ok(Sieved {
+                    ExtenderAnswer::Filter(Ok(Sieved {
                         passed: nodes.iter().cloned().collect(),
                         ..Sieved::default()
                     }))
                 }
-                Question::Prioritize { nodes, .. } => {
+                ExtenderCall::Prioritize { nodes, .. } => {
                     assert_eq!(asked.borrow()[0], *nodes);
-                    Answer::Prioritize(vec![Ok(HashMap::new())])
+                    ExtenderAnswer::Prioritize(vec![Ok(HashMap::new())])
                 }
                 other => panic!("{other:?}"),
             });
-            engine.next_start()
+            engine.inspect().next_start()
         })
         .collect();
     // Four of eight nodes are enough, and each attempt goes on where the one before stopped.
@@ -398,7 +407,7 @@ fn a_profile_without_scores_still_looks_at_all_nodes_if_an_extender_chooses() {
     let settings = Settings { extenders: vec![filter("one")], ..Settings::default() };
     let cluster = supercargo_model::testing::cluster(three_nodes());
     let mut engine = supercargo_engine::Engine::new(cluster, [profile()], settings);
-    let decision = engine.decide_asking(&pod("p").pod(), |_, question| sieve(question, "c")).unwrap();
+    let decision = decide_calling(&mut engine, &pod("p").pod(), |_, call| sieve(call, "c")).unwrap();
     assert_eq!(decision.node().map(|name| &**name), Some("c"));
 }
 
@@ -434,9 +443,9 @@ fn a_plugin_that_judges_otherwise_meanwhile_is_heard_anew() {
     let nodes = ["a", "b"].map(|name| node(name).allocatable("pods", "10"));
     let mut engine = Engine::new(cluster(nodes), [profile], settings);
     let asked = RefCell::new(Vec::new());
-    let decision = engine.decide_asking(&pod("p").pod(), |_, question| {
-        asked.borrow_mut().push(line(question));
-        sieve(question, "a b")
+    let decision = decide_calling(&mut engine, &pod("p").pod(), |_, call| {
+        asked.borrow_mut().push(line(call));
+        sieve(call, "a b")
     });
     let decision = decision.unwrap();
     assert_eq!(asked.into_inner(), ["filter 0: a b"]);

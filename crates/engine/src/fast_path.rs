@@ -1,0 +1,266 @@
+//! The fast path: the incremental engine. It gives the full path's answer from what is known about the pod's signature,
+//! brought up to date with the changes since.
+
+use std::sync::Arc;
+
+use supercargo_framework::{
+    Code,
+    preemption::{NodeVerdicts, NotNominated, Rejection, Resolvable},
+    profile::{PreFilterEnd, PreFiltered},
+};
+use supercargo_model::{Name, NodeId, NodeInfo, Pod};
+
+use crate::{
+    cycle::{CycleInput, DecisionPath},
+    decision::{BriefRefusal, Decision},
+    laps::{Lap, Laps},
+    pick::{TieBreak, reservoir},
+    refusals::Refusals,
+    signature_cache::SignatureCache,
+    signature_state::{Scope, SignatureState},
+};
+
+/// Where a pod goes.
+#[derive(Debug)]
+pub enum Placement {
+    /// A node was chosen on the fast path.
+    On {
+        /// The node.
+        node: Name,
+        /// Its total, the highest.
+        total: i64,
+        /// How many nodes share it.
+        ties: usize,
+        /// How many nodes were feasible.
+        feasible: usize,
+    },
+    /// The whole cycle was run, with its record: no node is left, or something has no fast form. For a template that was
+    /// refused before, the record may be brief (see [`Decision::brief`]).
+    Decided(Box<Decision>),
+}
+
+impl Placement {
+    /// The chosen node.
+    pub fn node(&self) -> Option<&Name> {
+        match self {
+            Self::On { node, .. } => Some(node),
+            Self::Decided(decision) => decision.node(),
+        }
+    }
+}
+
+/// What a cycle on the fast path came to.
+pub(crate) struct Placed {
+    pub(crate) placement: Placement,
+    pub(crate) path: DecisionPath,
+    /// Where the next search starts in the order of nodes.
+    pub(crate) next_start: usize,
+}
+
+/// The incremental engine: the signatures, and memory that is used again.
+#[derive(Default)]
+pub(crate) struct FastPath {
+    pub(crate) signatures: SignatureCache,
+    /// The nodes that were found last, and their totals.
+    found: Vec<NodeId>,
+    totals: Vec<f64>,
+}
+
+/// A pod's cycle on the fast path.
+#[derive(Clone, Copy)]
+pub(crate) struct FastCycle<'a> {
+    pub(crate) input: CycleInput<'a>,
+    /// The profile's place.
+    pub(crate) index: usize,
+    /// It should have been admitted.
+    pub(crate) pod: &'a Arc<Pod>,
+}
+
+impl FastPath {
+    /// Decides where a pod goes; `None` where the fast path does not apply: the pod is nominated, a plugin has no fast
+    /// form, or no node is left, and only the full path can tell why or preempt.
+    pub(crate) fn place(&mut self, cycle: &FastCycle<'_>) -> Option<Placed> {
+        let FastCycle { input, pod, .. } = cycle;
+        if pod.nominated_node.is_some() {
+            return None;
+        }
+        let nodes = input.state.cluster.node_count();
+        let enough = input.enough_nodes(nodes);
+        let all_free = input.state.is_all_free_for(pod);
+        if enough >= nodes && all_free {
+            self.place_on_best(cycle)
+        } else {
+            self.place_among_some(cycle, enough, all_free)
+        }
+    }
+
+    /// What is known about a pod's signature, brought up to date for all nodes.
+    pub(crate) fn whole(&mut self, cycle: &FastCycle<'_>) -> Option<&mut SignatureState> {
+        self.signature(cycle, Scope::Whole, &mut Laps::none())
+    }
+
+    fn signature(
+        &mut self,
+        cycle: &FastCycle<'_>,
+        scope: Scope,
+        laps: &mut Laps<'_>,
+    ) -> Option<&mut SignatureState> {
+        let FastCycle { input, index, pod } = cycle;
+        self.signatures.of(input.profile(), *index, &input.state.cluster, pod, scope, laps)
+    }
+
+    /// Why each node refuses a pod that no node is open to, as the full path would tell it, where that is known without
+    /// asking every plugin; `None` otherwise.
+    pub(crate) fn verdicts(&mut self, cycle: &FastCycle<'_>) -> Option<NodeVerdicts> {
+        let state = cycle.input.state;
+        if cycle.pod.nominated_node.is_some() || !state.is_all_free_for(cycle.pod) {
+            return None;
+        }
+        self.whole(cycle)?.refusals(&state.cluster).map(Refusals::verdicts)
+    }
+
+    /// Refuses a pod to whose signature, the last that was asked for, no node is open. Nobody is ahead of it anywhere.
+    /// `None` if a plugin must be asked why, or preemption might help.
+    fn refuse(&mut self, cycle: &FastCycle<'_>) -> Option<Placed> {
+        let FastCycle { input, pod, .. } = cycle;
+        let (profile, cluster) = (input.profile(), &input.state.cluster);
+        let refusals = self.signatures.last()?.refusals(cluster)?;
+        let resolvable = Resolvable {
+            count: refusals.resolvable_count(),
+            nodes: &|| refusals.resolvable().collect(),
+            was_pre_filtered_by: &|plugin| profile.has_pre_filter_plugin(plugin),
+        };
+        let not_nominated = match profile.has_post_filter_plugins() {
+            true => Some(profile.foregone_post_filter(cluster, pod, &resolvable)?),
+            false => None,
+        };
+        let brief = BriefRefusal { summary: refusals.summary(), refusal: refusals.refusal() };
+        let name = profile.scheduler_name().clone();
+        let mut decision = Decision::new(pod, name, input.seed, cluster.node_count());
+        decision.brief = Some(brief);
+        if let Some(NotNominated { status, clears }) = not_nominated {
+            decision.clears_nomination = clears;
+            decision.preemption = Some(Err(status));
+        }
+        Some(Placed {
+            placement: Placement::Decided(Box::new(decision)),
+            path: DecisionPath::Refused,
+            // All nodes count as looked at, which leads back to where the search started; there may be fewer nodes than then.
+            next_start: input.start % cluster.node_count().max(1),
+        })
+    }
+
+    /// Where all nodes are looked at.
+    fn place_on_best(&mut self, cycle: &FastCycle<'_>) -> Option<Placed> {
+        let input = &cycle.input;
+        let (profile, cluster) = (input.profile(), &input.state.cluster);
+        let mut laps = Laps::begin(profile);
+        let signature = self.signature(cycle, Scope::Whole, &mut laps)?;
+        let Some((total, ties)) = signature.best() else {
+            let refused = self.refuse(cycle)?;
+            laps.end_in_vain(profile);
+            return Some(refused);
+        };
+        let chosen = match input.settings.tie_break {
+            TieBreak::Random => signature.nth_best(reservoir(ties, input.seed)?)?,
+            TieBreak::First => {
+                let best = |id: &&NodeId| signature.total(id.index()) == total;
+                cluster.order().iter().find(best)?.index()
+            }
+        };
+        laps.end(profile);
+        let feasible = signature.open_count();
+        let by_class = signature.has_node_classes();
+        let node = cluster.node_at(NodeId::from_index(chosen)).name().clone();
+        Some(Placed {
+            placement: Placement::On { node, total: total as i64, ties, feasible },
+            path: if by_class { DecisionPath::NodeClasses } else { DecisionPath::Columns },
+            next_start: input.start,
+        })
+    }
+
+    /// Where the search stops when enough nodes are found, or some nodes are kept for nominated pods.
+    fn place_among_some(&mut self, cycle: &FastCycle<'_>, enough: usize, all_free: bool) -> Option<Placed> {
+        let input = &cycle.input;
+        let (profile, cluster) = (input.profile(), &input.state.cluster);
+        let mut laps = Laps::begin(profile);
+        let signature = self.signature(cycle, Scope::Sampled, &mut laps)?;
+        if all_free && signature.open_count() == 0 {
+            let refused = self.refuse(cycle)?;
+            laps.end_in_vain(profile);
+            return Some(refused);
+        }
+        let kept_free = kept_free(signature, cycle)?;
+        let nodes = cluster.order();
+        let signature = self.signatures.last()?;
+        let found = &mut self.found;
+        found.clear();
+        let start = input.start % nodes.len();
+        let mut looked_at = 0;
+        for id in nodes[start..].iter().chain(&nodes[..start]) {
+            if signature.is_open(*id) && !kept_free.contains(id) {
+                if found.len() == enough {
+                    break;
+                }
+                found.push(*id);
+            }
+            looked_at += 1;
+        }
+        if found.is_empty() {
+            return None;
+        }
+        laps.lap(Lap::Filter);
+        // By place, so that the choice does not depend on where the search started.
+        found.sort_unstable();
+        signature.weigh_among(cluster, found, &mut self.totals);
+        if signature.has_failed() {
+            return None;
+        }
+        let placement = self.pick_among_found(input)?;
+        laps.end(profile);
+        let next_start = (input.start + looked_at) % nodes.len();
+        Some(Placed { placement, path: DecisionPath::Sampled, next_start })
+    }
+
+    fn pick_among_found(&self, input: &CycleInput<'_>) -> Option<Placement> {
+        let cluster = &input.state.cluster;
+        let total = self.totals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let best = || (0..self.found.len()).filter(|i| self.totals[*i] == total);
+        let ties = best().count();
+        let chosen = match input.settings.tie_break {
+            TieBreak::Random => self.found[best().nth(reservoir(ties, input.seed)?)?],
+            TieBreak::First => {
+                let is_best = |id: &&NodeId| best().any(|i| self.found[i] == **id);
+                *cluster.order().iter().find(is_best)?
+            }
+        };
+        let node = cluster.node_at(chosen).name().clone();
+        Some(Placement::On { node, total: total as i64, ties, feasible: self.found.len() })
+    }
+}
+
+/// The open nodes on which nominated pods leave no room for this one; `None` if the pod is refused as such.
+fn kept_free(signature: &SignatureState, cycle: &FastCycle<'_>) -> Option<Vec<NodeId>> {
+    let FastCycle { input, pod, .. } = cycle;
+    let (cluster, nominations) = (&input.state.cluster, &input.state.nominations);
+    let nominated: Vec<&NodeInfo> = (nominations.nodes_ahead_of(pod))
+        .filter_map(|name| cluster.node(name))
+        .filter(|node| signature.is_open(node.id))
+        .collect();
+    if nominated.is_empty() {
+        return Some(Vec::new());
+    }
+    let profile = input.profile();
+    let Ok(PreFilterEnd::Go(PreFiltered { state, .. })) = profile.pre_filter(cluster, pod) else {
+        return None;
+    };
+    let mut kept = Vec::new();
+    for node in nominated {
+        match profile.filter_with_nominated(&state, cluster, nominations, pod, node) {
+            Ok(()) => {}
+            Err(Rejection { status, .. }) if status.code == Code::Error => return None,
+            Err(_) => kept.push(node.id),
+        }
+    }
+    Some(kept)
+}
