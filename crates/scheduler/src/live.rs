@@ -67,7 +67,8 @@ pub(crate) fn assemble(
     })
 }
 
-/// Takes part in the election, if the configuration wants one.
+/// Is ready to take part in the election, if the configuration wants one. A scheduler that is [started](crate::start) with it
+/// takes part as soon as it has something to lead with: when its caches are synced, unless they wait for the lease.
 pub fn campaign(world: &SharedWorld, configuration: &Configuration) -> Option<Lease> {
     let election = &configuration.leader_election;
     election.leader_elect.then(|| {
@@ -80,6 +81,6 @@ pub fn campaign(world: &SharedWorld, configuration: &Configuration) -> Option<Le
             retry_period: election.retry_period.to_std().unwrap_or_default(),
             component: configuration.profiles[0].scheduler_name.to_string(),
         };
-        lease::campaign(world, terms)
+        lease::stand_by(world, terms)
     })
 }

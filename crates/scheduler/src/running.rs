@@ -92,6 +92,15 @@ pub fn start(
         Election::Joined(lease) => lease,
     };
     let scheduler = assemble(world, configuration, registry, lease.clone(), &options)?;
+    if let Some(lease) = lease.clone() {
+        let mut synced = scheduler.synced();
+        let is_first = configuration.delay_cache_until_active;
+        world.spawn(Box::pin(async move {
+            if is_first || synced.wait_for(|synced| *synced).await.is_ok() {
+                lease.campaign();
+            }
+        }));
+    }
     let (stop, stopped) = oneshot::channel();
     let (end, ended) = oneshot::channel();
     let running = Running {
