@@ -59,7 +59,8 @@ pub fn assemble(
     let preferences = preferences(configuration)?;
     let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
     let wanted = Arc::new(Wanted::by(&configuration.extenders));
-    let resources = informer::resources(&config_maps).into_iter();
+    let declared = configuration.declared(registry);
+    let resources = informer::resources(&declared, &config_maps).into_iter();
     let resources = resources.map(|resource| resource.with_texts(&wanted)).collect();
     Ok(Scheduler::new(Parts {
         world: world.clone(),
@@ -79,6 +80,7 @@ pub fn assemble(
             }
             _ => informer::open(world, resources, &outside.informers),
         },
+        declared,
         lease,
         preferences,
         extenders: Arc::new(extenders),

@@ -37,7 +37,7 @@ use supercargo_framework::{
     stopwatch::Stopwatch,
     waiting::WaitingPods,
 };
-use supercargo_model::{Name, Pod, object::Kind};
+use supercargo_model::{Declared, Name, Pod, object::Kind};
 use supercargo_plugins::dynamic_scoring::Place;
 use tokio::sync::{Semaphore, mpsc, watch};
 
@@ -80,6 +80,8 @@ pub struct Parts {
     pub queue: QueueSettings,
     /// What becomes known about the cluster.
     pub watch_events: mpsc::Receiver<WatchEvent>,
+    /// What plugins have declared to read.
+    pub declared: Declared,
     /// Our part in the election, if there is one. Without it nothing is written.
     pub lease: Option<Lease>,
     /// Where DynamicScoring reads what is preferred, each with the name of a scheduler that reads it.
@@ -163,7 +165,18 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that knows nothing yet.
     pub fn new(parts: Parts) -> Self {
-        let Parts { world, engine, queue, watch_events, lease, preferences, extenders, meter, host } = parts;
+        let Parts {
+            world,
+            engine,
+            queue,
+            watch_events,
+            declared,
+            lease,
+            preferences,
+            extenders,
+            meter,
+            host,
+        } = parts;
         let (report_to, reports) = mpsc::unbounded_channel();
         let timed: Arc<dyn Stopwatch> = Arc::new(Timed { world: world.clone(), meter: meter.clone() });
         engine.profiles().time_with(&timed);
@@ -189,7 +202,10 @@ impl Scheduler {
                 queue
             },
             reporter,
-            unsynced: informer::resources(&config_maps).into_iter().map(|resource| resource.kind).collect(),
+            unsynced: informer::resources(&declared, &config_maps)
+                .into_iter()
+                .map(|resource| resource.kind)
+                .collect(),
             synced: watch::Sender::new(false),
             assumed: HashMap::default(),
             assumed_objects: AssumedObjects::default(),
