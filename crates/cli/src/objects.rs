@@ -58,7 +58,8 @@ impl Inputs {
     pub(crate) fn read(&self, console: &mut Console, registry: &Registry) -> Result<Given, Problems> {
         let configuration = read_configuration(self.config.as_ref(), console, registry);
         let asks = configuration.as_ref().is_ok_and(|read| !read.extenders.is_empty()) && !self.no_extenders;
-        let reader = if asks { Reader::keeping([Kind::Node, Kind::Pod]) } else { Reader::default() };
+        let declared = configuration.as_ref().map(|read| read.declared(registry)).unwrap_or_default();
+        let reader = Reader::new(declared).keeping([Kind::Node, Kind::Pod].into_iter().filter(|_| asks));
         match (read_with(reader, self.cluster.iter().chain(&self.pods)), configuration) {
             (Ok(mut objects), Ok(configuration)) => {
                 self.preferred.put(&mut objects, &configuration)?;

@@ -1,13 +1,17 @@
 //! The effective configuration: defaults filled in, plugins merged.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use supercargo_framework::{
     profile::{Choice, Profile, ProfileSpec},
     registry::{Args, Plugin, Point, Registration, Registry},
 };
 use supercargo_manifest::{Problem, Problems, Source, Value};
-use supercargo_model::Name;
+use supercargo_model::{ApiResource, Declared, Name};
 
 use crate::{
     Duration, Extender, TieBreak,
@@ -127,6 +131,30 @@ pub struct ReadyProfile {
 }
 
 impl Configuration {
+    /// The plugins that are on in any profile, each once.
+    fn plugins<'r>(&self, registry: &'r Registry) -> impl Iterator<Item = &'r Registration> {
+        let choices = self.profiles.iter().flat_map(|profile| &profile.points).flat_map(|(_, on)| on);
+        let names: BTreeSet<&str> = choices.map(|choice| &*choice.plugin).collect();
+        names.into_iter().filter_map(|name| registry.get(name))
+    }
+
+    /// What the plugins that are on read besides the built-in kinds and fields.
+    pub fn declared(&self, registry: &Registry) -> Declared {
+        let kinds: BTreeSet<&ApiResource> =
+            self.plugins(registry).flat_map(|plugin| plugin.kinds()).copied().collect();
+        let annotations: BTreeSet<&Name> =
+            self.plugins(registry).flat_map(|plugin| plugin.annotations()).collect();
+        Declared {
+            kinds: kinds.into_iter().collect(),
+            annotations: annotations.into_iter().cloned().collect(),
+        }
+    }
+
+    /// The custom kinds that the plugins that are on write.
+    pub fn written_kinds(&self, registry: &Registry) -> BTreeSet<&'static ApiResource> {
+        self.plugins(registry).flat_map(|plugin| plugin.written_kinds()).copied().collect()
+    }
+
     /// Makes the plugins of all profiles, each once for a profile.
     ///
     /// # Errors

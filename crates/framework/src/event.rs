@@ -1,8 +1,8 @@
 //! Events in the cluster, and who may be helped by them.
 
-use std::sync::Arc;
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use supercargo_model::{Kind, Node, Pod, object::Object};
+use supercargo_model::{ApiResource, Kind, Node, Pod, object::Object};
 
 /// What an event happened to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,8 +25,11 @@ pub enum Resource {
     ResourceClaim,
     ResourceSlice,
     DeviceClass,
+    /// A kind that a plugin has declared.
+    Custom(&'static ApiResource),
 }
 
+/// All but custom ones.
 const RESOURCES: [Resource; 14] = [
     Resource::Node,
     Resource::Pod,
@@ -58,6 +61,7 @@ impl Resource {
             Kind::CsiDriver => Some(Self::CsiDriver),
             Kind::CsiStorageCapacity => Some(Self::CsiStorageCapacity),
             Kind::VolumeAttachment => Some(Self::VolumeAttachment),
+            Kind::Custom(api) => Some(Self::Custom(api)),
             Kind::Namespace
             | Kind::Service
             | Kind::ReplicationController
@@ -69,8 +73,8 @@ impl Resource {
     }
 
     /// kube-scheduler's name for it, as metrics spell it.
-    pub fn name(self) -> &'static str {
-        match self {
+    pub fn name(self) -> Cow<'static, str> {
+        let name = match self {
             Self::Node => "Node",
             Self::Pod => "Pod",
             Self::AssignedPod => "AssignedPod",
@@ -85,7 +89,30 @@ impl Resource {
             Self::ResourceClaim => "resource.k8s.io/ResourceClaim",
             Self::ResourceSlice => "resource.k8s.io/ResourceSlice",
             Self::DeviceClass => "resource.k8s.io/DeviceClass",
-        }
+            Self::Custom(api) => return Cow::Owned(api.qualified_name()),
+        };
+        Cow::Borrowed(name)
+    }
+
+    /// Its place in [`RESOURCES`]; a custom one has none.
+    fn place(self) -> Result<usize, &'static ApiResource> {
+        Ok(match self {
+            Self::Node => 0,
+            Self::Pod => 1,
+            Self::AssignedPod => 2,
+            Self::UnscheduledPod => 3,
+            Self::PersistentVolume => 4,
+            Self::PersistentVolumeClaim => 5,
+            Self::StorageClass => 6,
+            Self::CsiNode => 7,
+            Self::CsiDriver => 8,
+            Self::CsiStorageCapacity => 9,
+            Self::VolumeAttachment => 10,
+            Self::ResourceClaim => 11,
+            Self::ResourceSlice => 12,
+            Self::DeviceClass => 13,
+            Self::Custom(api) => return Err(api),
+        })
     }
 
     fn covers(self, other: Self) -> bool {
@@ -153,7 +180,7 @@ impl Event {
         Self { resource, action }
     }
 
-    /// Every event that can happen.
+    /// Every event that can happen to built-in kinds.
     pub fn all() -> impl Iterator<Item = Self> {
         RESOURCES.into_iter().flat_map(|resource| ACTIONS.map(|action| Self { resource, action }))
     }
@@ -165,35 +192,52 @@ impl Event {
 }
 
 /// A set of events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventSet {
     /// A bit for each action, by resource.
     actions: [u16; RESOURCES.len()],
+    /// The same of custom kinds.
+    custom: BTreeMap<&'static ApiResource, u16>,
 }
 
 impl EventSet {
     /// Adds an event.
     pub fn insert(&mut self, event: Event) {
-        self.actions[event.resource as usize] |= 1 << event.action as u16;
+        let actions = match event.resource.place() {
+            Ok(place) => &mut self.actions[place],
+            Err(api) => self.custom.entry(api).or_default(),
+        };
+        *actions |= 1 << event.action as u16;
     }
 
     /// Whether an event is in the set.
     pub fn contains(&self, event: Event) -> bool {
-        self.actions[event.resource as usize] & (1 << event.action as u16) != 0
+        let actions = match event.resource.place() {
+            Ok(place) => self.actions[place],
+            Err(api) => self.custom.get(api).copied().unwrap_or_default(),
+        };
+        actions & (1 << event.action as u16) != 0
     }
 
     /// The events of both sets.
     #[must_use]
-    pub fn union(mut self, other: Self) -> Self {
+    pub fn union(mut self, other: &Self) -> Self {
         for (mine, more) in self.actions.iter_mut().zip(other.actions) {
             *mine |= more;
+        }
+        for (api, more) in &other.custom {
+            *self.custom.entry(api).or_default() |= more;
         }
         self
     }
 
     /// The events, in a fixed order.
     pub fn iter(&self) -> impl Iterator<Item = Event> {
-        Event::all().filter(|event| self.contains(*event))
+        let custom = self.custom.keys().flat_map(|api| {
+            let resource = Resource::Custom(api);
+            ACTIONS.map(|action| Event { resource, action })
+        });
+        Event::all().chain(custom).filter(|event| self.contains(*event))
     }
 }
 

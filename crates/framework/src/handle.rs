@@ -15,7 +15,9 @@ use std::{
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use supercargo_model::{Cluster, Key, Name, Pod, Timestamp, object::Kind};
+use supercargo_model::{Cluster, Key, Kind, Name, Pod, Timestamp};
+
+pub use supercargo_model::ApiResource;
 
 use crate::{
     points::Binding,
@@ -78,45 +80,6 @@ pub type Look = Box<dyn FnOnce(&View<'_>) + Send>;
 
 /// Looks whether something has come about; if not, the things of which one has to change first.
 pub type Check = Box<dyn FnMut(&View<'_>) -> Option<Vec<Dependency>> + Send>;
-
-/// Where the objects of a kind are in the API.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ApiResource {
-    /// Group and version: `v1`, `storage.k8s.io/v1`.
-    pub api_version: Cow<'static, str>,
-    /// The name in paths: `pods`.
-    pub plural: Cow<'static, str>,
-    /// Whether its objects are in namespaces.
-    pub namespaced: bool,
-}
-
-impl ApiResource {
-    /// Pods.
-    pub const PODS: Self = Self::fixed("v1", "pods", true);
-    /// Persistent volumes.
-    pub const PERSISTENT_VOLUMES: Self = Self::fixed("v1", "persistentvolumes", false);
-    /// Persistent volume claims.
-    pub const PERSISTENT_VOLUME_CLAIMS: Self = Self::fixed("v1", "persistentvolumeclaims", true);
-
-    const fn fixed(api_version: &'static str, plural: &'static str, namespaced: bool) -> Self {
-        Self { api_version: Cow::Borrowed(api_version), plural: Cow::Borrowed(plural), namespaced }
-    }
-
-    /// A resource of any group, such as a custom one.
-    pub fn new(api_version: impl Into<String>, plural: impl Into<String>, namespaced: bool) -> Self {
-        Self { api_version: api_version.into().into(), plural: plural.into().into(), namespaced }
-    }
-
-    /// The path of all of its objects, in one namespace if they are in namespaces.
-    pub fn path(&self, namespace: &str) -> String {
-        let root = if self.api_version.contains('/') { "apis" } else { "api" };
-        let Self { api_version, plural, .. } = self;
-        match self.namespaced {
-            true => format!("/{root}/{api_version}/namespaces/{namespace}/{plural}"),
-            false => format!("/{root}/{api_version}/{plural}"),
-        }
-    }
-}
 
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -451,7 +414,7 @@ impl HandleRef {
     pub async fn get_object(&self, resource: &ApiResource, key: &Key) -> Result<Value, ApiError> {
         let mut last = None;
         for _ in 0..ATTEMPTS {
-            let request = ApiRequest::new(Verb::Get, resource.clone(), key.clone(), Value::Null);
+            let request = ApiRequest::new(Verb::Get, *resource, key.clone(), Value::Null);
             match self.send(request).await {
                 // To read again does no harm.
                 Err(error) if error.is_unknown() => last = Some(error),
@@ -477,7 +440,7 @@ impl HandleRef {
 
     /// Makes an object. Where the outcome is unknown, it is looked up.
     pub async fn create(&self, resource: &ApiResource, key: &Key, object: Value) -> Result<Value, ApiError> {
-        let request = ApiRequest::new(Verb::Create, resource.clone(), key.clone(), object);
+        let request = ApiRequest::new(Verb::Create, *resource, key.clone(), object);
         match self.send(request).await {
             Err(error) if error.is_unknown() => self.get_object(resource, key).await.map_err(|_| error),
             made => made,
@@ -498,7 +461,7 @@ impl HandleRef {
             if !change(&mut object).map_err(|why| ApiError::new(ApiFailure::Conflict, why))? {
                 return Ok(object);
             }
-            match self.send(ApiRequest::new(Verb::Update, resource.clone(), key.clone(), object)).await {
+            match self.send(ApiRequest::new(Verb::Update, *resource, key.clone(), object)).await {
                 Err(error) if error.is_unknown() || error.failure == ApiFailure::Conflict => {
                     last = Some(error);
                 }
@@ -517,13 +480,12 @@ impl HandleRef {
         subresource: &'static str,
         patch: Value,
     ) -> Result<Value, ApiError> {
-        self.send(ApiRequest::new(Verb::MergePatch, resource.clone(), key.clone(), patch).at(subresource))
-            .await
+        self.send(ApiRequest::new(Verb::MergePatch, *resource, key.clone(), patch).at(subresource)).await
     }
 
     /// Deletes an object, if it still is the one with this identity. One that is gone needs nothing more.
     pub async fn delete(&self, resource: &ApiResource, key: &Key, uid: &str) -> Result<(), ApiError> {
-        match self.send(ApiRequest::delete(resource.clone(), key.clone(), uid)).await {
+        match self.send(ApiRequest::delete(*resource, key.clone(), uid)).await {
             Err(ApiError { failure: ApiFailure::NotFound, .. }) => Ok(()),
             done => done.map(drop),
         }
@@ -590,10 +552,16 @@ mod tests {
 
     #[test]
     fn objects_are_found_where_the_api_has_them() {
-        let custom = ApiResource::new("example.com/v1", "permits", true);
+        let custom = ApiResource {
+            group: "example.com",
+            version: "v1",
+            plural: "permits",
+            kind: "Permit",
+            namespaced: true,
+        };
         let key = Key::new("ns", "x");
         let request =
-            |verb, resource: &ApiResource| ApiRequest::new(verb, resource.clone(), key.clone(), Value::Null);
+            |verb, resource: &ApiResource| ApiRequest::new(verb, *resource, key.clone(), Value::Null);
         let cases = [
             (request(Verb::Get, &ApiResource::PODS), "/api/v1/namespaces/ns/pods/x"),
             (request(Verb::Update, &ApiResource::PERSISTENT_VOLUMES), "/api/v1/persistentvolumes/x"),

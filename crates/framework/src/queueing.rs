@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use supercargo_model::{Name, Pod};
+use supercargo_model::{ApiResource, Name, Pod};
 
 use crate::{
     event::{Action, Change, Event, EventInterest, EventSet, Resource},
@@ -26,12 +26,16 @@ impl Interests {
             all.push(EventInterest::new(Resource::Node, [Action::UpdateNodeTaint]));
         }
         let covered = |event: &Event| all.iter().any(|i| i.covers(event.resource, event.action));
-        let events = Event::all().filter(covered).collect();
+        let custom = all.iter().filter(|interest| matches!(interest.resource, Resource::Custom(_)));
+        let custom = custom.flat_map(|interest| {
+            [Action::Add, Action::Update, Action::Delete].map(|action| Event::new(interest.resource, action))
+        });
+        let events = Event::all().chain(custom).filter(covered).collect();
         Self { all, events }
     }
 
-    /// For a plugin that does not say: whatever kube-scheduler counts as any event.
-    fn any() -> Self {
+    /// For a plugin that does not say: whatever kube-scheduler counts as any event, and the custom kinds that it reads.
+    fn any(kinds: &[&'static ApiResource]) -> Self {
         let resources = [
             Resource::Pod,
             Resource::Node,
@@ -45,16 +49,20 @@ impl Interests {
             Resource::DeviceClass,
         ];
         let every = |resource| EventInterest::new(resource, [Action::Add, Action::Update, Action::Delete]);
-        Self::new(resources.map(every).into())
+        let custom = kinds.iter().map(|api| Resource::Custom(api));
+        Self::new(resources.into_iter().chain(custom).map(every).collect())
     }
 
     fn of(plugin: &Plugin) -> Self {
-        plugin.requeue.as_ref().map_or_else(Self::any, |requeue| Self::new(requeue.events()))
+        match &plugin.requeue {
+            Some(requeue) => Self::new(requeue.events()),
+            None => Self::any(&plugin.kinds),
+        }
     }
 
     /// The kinds of events.
-    pub fn events(&self) -> EventSet {
-        self.events
+    pub fn events(&self) -> &EventSet {
+        &self.events
     }
 
     /// Whether a change can make a pod schedulable.
@@ -82,7 +90,7 @@ impl QueueRules {
     ) -> Self {
         let can_refuse = plugins.iter().filter(|(_, plugin)| plugin.can_refuse());
         let interests = can_refuse.map(|(name, plugin)| (name.clone(), Interests::of(plugin))).collect();
-        Self { scheduler_name, sort, pre_enqueue, interests, any: Interests::any() }
+        Self { scheduler_name, sort, pre_enqueue, interests, any: Interests::any(&[]) }
     }
 
     /// The scheduler name that pods ask for the profile by.
@@ -112,6 +120,6 @@ impl QueueRules {
 
     /// The events that any of the profile's plugins asks for.
     pub fn events(&self) -> EventSet {
-        (self.interests.values()).fold(EventSet::default(), |all, interests| all.union(interests.events))
+        (self.interests.values()).fold(EventSet::default(), |all, interests| all.union(&interests.events))
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use serde::de::DeserializeOwned;
 use supercargo_manifest::{self as manifest, Problem, Problems, Severity, Source, UnknownFields, Value};
-use supercargo_model::Name;
+use supercargo_model::{ApiResource, Name};
 
 use crate::fast::{FastFilter, FastScore};
 use crate::handle::HandleRef;
@@ -99,6 +99,7 @@ pub struct Plugin {
     pub(crate) handle: HandleRef,
     /// Its effects give way instead of blocking their thread.
     pub(crate) gives_way: bool,
+    pub(crate) kinds: Vec<&'static ApiResource>,
 }
 
 impl Plugin {
@@ -185,7 +186,16 @@ pub struct Registration {
     name: Name,
     points: Vec<Point>,
     default_args: Option<&'static str>,
+    reads: Reads,
     build: Box<Build>,
+}
+
+/// What a plugin reads and writes besides the built-in kinds and fields.
+#[derive(Clone, Debug, Default)]
+struct Reads {
+    kinds: Vec<&'static ApiResource>,
+    written: Vec<&'static ApiResource>,
+    annotations: Vec<Name>,
 }
 
 impl Registration {
@@ -197,6 +207,21 @@ impl Registration {
     /// The points that it serves.
     pub fn points(&self) -> &[Point] {
         &self.points
+    }
+
+    /// The custom kinds that it reads.
+    pub fn kinds(&self) -> &[&'static ApiResource] {
+        &self.reads.kinds
+    }
+
+    /// The custom kinds that it writes.
+    pub fn written_kinds(&self) -> &[&'static ApiResource] {
+        &self.reads.written
+    }
+
+    /// The annotations of pods that it reads.
+    pub fn annotations(&self) -> &[Name] {
+        &self.reads.annotations
     }
 
     /// Makes the plugin.
@@ -241,6 +266,7 @@ pub fn define<T: Send + Sync + 'static>(
         name: name.into(),
         points: Vec::new(),
         default_args: None,
+        reads: Reads::default(),
         new: Box::new(new),
         attach: Vec::new(),
     }
@@ -254,6 +280,7 @@ pub struct Definition<T> {
     name: Name,
     points: Vec<Point>,
     default_args: Option<&'static str>,
+    reads: Reads,
     new: Box<New<T>>,
     attach: Vec<Box<Attach<T>>>,
 }
@@ -303,6 +330,29 @@ impl<T: Send + Sync + 'static> Definition<T> {
     #[must_use]
     pub fn gives_way(mut self) -> Self {
         self.attach.push(Box::new(|_, served| served.gives_way = true));
+        self
+    }
+
+    /// The type reads a custom kind: wherever the plugin is on, objects of the kind are watched and kept in the cluster
+    /// ([`Cluster::custom`](supercargo_model::Cluster::custom)), and its events can be
+    /// [asked for](crate::event::Resource::Custom).
+    #[must_use]
+    pub fn reads(mut self, kind: &'static ApiResource) -> Self {
+        self.reads.kinds.push(kind);
+        self
+    }
+
+    /// The type writes a custom kind: it is permitted to, wherever the plugin is on.
+    #[must_use]
+    pub fn writes(mut self, kind: &'static ApiResource) -> Self {
+        self.reads.written.push(kind);
+        self
+    }
+
+    /// The type reads an annotation of pods. Others are not kept.
+    #[must_use]
+    pub fn reads_annotation(mut self, key: impl Into<Name>) -> Self {
+        self.reads.annotations.push(key.into());
         self
     }
 
@@ -366,14 +416,16 @@ impl<T: Send + Sync + 'static> Definition<T> {
 
 impl<T: Send + Sync + 'static> From<Definition<T>> for Registration {
     fn from(definition: Definition<T>) -> Self {
-        let Definition { name, points, default_args, new, attach } = definition;
+        let Definition { name, points, default_args, reads, new, attach } = definition;
+        let kinds = reads.kinds.clone();
         Self {
             name,
             points,
             default_args,
+            reads,
             build: Box::new(move |args| {
                 let instance = Arc::new(new(args)?);
-                let mut plugin = Plugin { handle: args.handle(), ..Plugin::default() };
+                let mut plugin = Plugin { handle: args.handle(), kinds: kinds.clone(), ..Plugin::default() };
                 for attach in &attach {
                     attach(&instance, &mut plugin);
                 }

@@ -10,7 +10,7 @@ use supercargo_framework::{
     registry::{Registration, define},
 };
 use supercargo_model::{
-    Pod,
+    ApiResource, Pod,
     testing::{Builder, node, object, pod},
 };
 use support::Setup;
@@ -216,4 +216,34 @@ fn plugins_that_do_not_say_are_helped_by_any_event() {
     assert!(rules.events().contains(Event::new(Resource::DeviceClass, Action::Add)));
     // Those that only score or bind do not count: their refusals are faults.
     assert_eq!(Setup::new().ready().queue_rules().events(), EventSet::default());
+}
+
+static BOATS: ApiResource =
+    ApiResource { group: "example.com", version: "v1", plural: "boats", kind: "Boat", namespaced: true };
+
+#[test]
+fn events_of_custom_kinds_help_those_who_ask_or_read_them() {
+    let boat = object(json!({"metadata": {"name": "ark"}})).custom(&BOATS);
+    assert_eq!(labels(&Change::Other(None, Some(&boat)).happened().events), "boats.v1.example.comAdd");
+    assert_eq!(
+        labels(&Change::Other(Some(&boat), Some(&boat)).happened().events),
+        "boats.v1.example.comUpdate"
+    );
+
+    let boats = Resource::Custom(&BOATS);
+    let launched = EventInterest::new(boats, [Action::Add]);
+    let asks = define("Asks", move |_| Ok(Waits(vec![launched.clone()]))).pre_enqueue().requeue();
+    let reads = define("Reads", |_| Ok(Waits(vec![]))).pre_enqueue().reads(&BOATS);
+    let neither = define("Neither", |_| Ok(Waits(vec![]))).pre_enqueue();
+    let profile = Setup::new().with(asks, 0).with(reads, 0).with(neither, 0).ready();
+    let rules = profile.queue_rules();
+    let (added, deleted) = (Event::new(boats, Action::Add), Event::new(boats, Action::Delete));
+    let told = ["Asks", "Reads", "Neither"].map(|plugin| {
+        let events = rules.interests(plugin).events();
+        (events.contains(added), events.contains(deleted))
+    });
+    assert_eq!(told, [(true, false), (true, true), (false, false)]);
+    let all = rules.events();
+    assert!(all.contains(added) && all.iter().any(|event| event == deleted));
+    assert_eq!(EventSet::default().union(&all), all);
 }

@@ -20,7 +20,7 @@ mod tests;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use supercargo_model::{
-    Key, Name,
+    Declared, Key, Name,
     object::{Kind, Object},
 };
 use tokio::sync::mpsc;
@@ -74,9 +74,11 @@ pub enum WatchEvent {
     Synced(Kind),
 }
 
-/// The resources of every kind, and some ConfigMaps.
-pub fn resources<'k>(config_maps: impl IntoIterator<Item = &'k Key>) -> Vec<Resource> {
-    let kinds = Kind::ALL.iter().filter_map(|kind| Resource::of(*kind));
+/// The resources of every kind, what plugins have declared included, and some ConfigMaps.
+pub fn resources<'k>(declared: &Declared, config_maps: impl IntoIterator<Item = &'k Key>) -> Vec<Resource> {
+    let custom = declared.kinds.iter().map(|api| Kind::Custom(api));
+    let kinds = Kind::ALL.iter().copied().chain(custom).filter_map(Resource::of);
+    let kinds = kinds.map(|resource| Resource { annotations: declared.annotations.clone(), ..resource });
     kinds.chain(config_maps.into_iter().map(Resource::config_map)).collect()
 }
 

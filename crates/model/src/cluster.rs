@@ -8,10 +8,11 @@ use std::{
 };
 
 use crate::{
-    HashMap, Key, Labels, Name, Timestamp,
+    ApiResource, HashMap, Key, Labels, Name, Timestamp,
     changes::{Changes, PodChange},
     columns::Columns,
     config_map::ConfigMap,
+    custom::CustomObject,
     kind::{Invalidates, Kind, for_each_kind},
     label_columns::LabelColumns,
     node::Node,
@@ -162,6 +163,7 @@ pub struct Cluster {
     attachments: BTreeMap<Name, VolumeAttachment>,
     budgets: BTreeMap<Key, PodDisruptionBudget>,
     config_maps: BTreeMap<Key, ConfigMap>,
+    custom: BTreeMap<&'static ApiResource, BTreeMap<Key, CustomObject>>,
     now: Timestamp,
 }
 
@@ -317,6 +319,16 @@ impl Cluster {
         self.config_maps.get(key)
     }
 
+    /// An object of a custom kind. There are only those of kinds that a plugin has declared.
+    pub fn custom(&self, api: &ApiResource, key: &Key) -> Option<&CustomObject> {
+        self.custom.get(api)?.get(key)
+    }
+
+    /// The objects of a custom kind, by namespace and name.
+    pub fn custom_objects(&self, api: &ApiResource) -> impl Iterator<Item = &CustomObject> {
+        self.custom.get(api).into_iter().flat_map(BTreeMap::values)
+    }
+
     /// The time, as it was last told: 1970 until then. A plugin that reads it must be asked anew for every pod, because
     /// the passing of time is no change of the cluster.
     pub fn now(&self) -> Timestamp {
@@ -403,6 +415,7 @@ macro_rules! define_stores {
             pub fn object(&self, kind: Kind, key: &Key) -> Option<Object> {
                 match kind {
                     $(Kind::$variant => find!(self, key $how $($store)+).map(Object::$variant),)*
+                    Kind::Custom(api) => self.custom(api, key).cloned().map(Object::Custom),
                 }
             }
 
@@ -411,6 +424,7 @@ macro_rules! define_stores {
             pub fn put(&mut self, object: Object) {
                 match object {
                     $(Object::$variant(object) => put!(self, $variant(object) $how $($store)+),)*
+                    Object::Custom(object) => self.put_custom(object),
                 }
             }
 
@@ -418,6 +432,7 @@ macro_rules! define_stores {
             pub fn remove(&mut self, kind: Kind, key: &Key) {
                 match kind {
                     $(Kind::$variant => remove!(self, $variant(key) $how $($store)+),)*
+                    Kind::Custom(api) => self.remove_custom(api, key),
                 }
             }
         }
@@ -425,7 +440,7 @@ macro_rules! define_stores {
 }
 for_each_kind!(define_stores);
 
-/// The cluster's own way with nodes and pods.
+/// The cluster's own way with nodes, pods and custom kinds.
 impl Cluster {
     fn find_node(&self, key: &Key) -> Option<Node> {
         self.node(&key.name).map(|info| (*info.node).clone())
@@ -445,6 +460,20 @@ impl Cluster {
 
     fn drop_pod(&mut self, key: &Key) {
         self.remove_pod(key);
+    }
+
+    fn put_custom(&mut self, object: CustomObject) {
+        let key = object.key();
+        if self.custom(object.api, &key) != Some(&object) {
+            self.changed(Kind::Custom(object.api));
+        }
+        self.custom.entry(object.api).or_default().insert(key, object);
+    }
+
+    fn remove_custom(&mut self, api: &'static ApiResource, key: &Key) {
+        if self.custom.get_mut(api).and_then(|objects| objects.remove(key)).is_some() {
+            self.changed(Kind::Custom(api));
+        }
     }
 
     /// An object of a kind that is kept in a map has changed.

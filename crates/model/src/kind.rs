@@ -6,6 +6,8 @@
 //! resources and the scenarios' kinds follow from it. The event that a kind wakes pods with is `framework`'s to say: a
 //! match that has to name every kind.
 //!
+//! Plugins can declare custom kinds besides ([`Kind::Custom`]): those are kept as they are, and treated alike otherwise.
+//!
 //! [`Object`]: crate::object::Object
 
 /// A resource of an API server, and the kind of its objects.
@@ -24,12 +26,24 @@ pub struct ApiResource {
 }
 
 impl ApiResource {
+    /// Pods.
+    pub const PODS: Self = *Kind::Pod.api();
+    /// Persistent volumes.
+    pub const PERSISTENT_VOLUMES: Self = *Kind::PersistentVolume.api();
+    /// Persistent volume claims.
+    pub const PERSISTENT_VOLUME_CLAIMS: Self = *Kind::PersistentVolumeClaim.api();
+
     /// `v1`, or `apps/v1`.
     pub fn api_version(&self) -> String {
         match self.group {
             "" => self.version.to_owned(),
             group => format!("{group}/{}", self.version),
         }
+    }
+
+    /// `foos.v1.example.com`: how kube-scheduler names custom resources in events.
+    pub fn qualified_name(&self) -> String {
+        format!("{}.{}.{}", self.plural, self.version, self.group)
     }
 
     /// Where the server tells what its group and version serve: `/api/v1`, or `/apis/apps/v1`.
@@ -143,10 +157,12 @@ macro_rules! define_kinds {
         #[allow(missing_docs, reason = "the variants are Kubernetes' own names")]
         pub enum Kind {
             $($variant,)*
+            /// A kind that a plugin has declared.
+            Custom(&'static ApiResource),
         }
 
         impl Kind {
-            /// Every kind, nodes first: pods are put on them.
+            /// Every kind but custom ones, nodes first: pods are put on them.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// Where it is on an API server.
@@ -159,6 +175,7 @@ macro_rules! define_kinds {
                         kind: $kind,
                         namespaced: $namespaced,
                     },)*
+                    Self::Custom(api) => api,
                 }
             }
 
@@ -166,6 +183,7 @@ macro_rules! define_kinds {
             pub const fn is_required(self) -> bool {
                 match self {
                     $(Self::$variant => $required,)*
+                    Self::Custom(_) => OPTIONAL,
                 }
             }
 
@@ -173,6 +191,7 @@ macro_rules! define_kinds {
             pub const fn watched(self) -> Watched {
                 match self {
                     $(Self::$variant => $watched,)*
+                    Self::Custom(_) => Watched::All,
                 }
             }
 
@@ -180,6 +199,7 @@ macro_rules! define_kinds {
             pub const fn invalidates(self) -> Invalidates {
                 match self {
                     $(Self::$variant => Invalidates::$invalidates,)*
+                    Self::Custom(_) => Invalidates::Everything,
                 }
             }
         }
@@ -188,12 +208,12 @@ macro_rules! define_kinds {
 for_each_kind!(define_kinds);
 
 impl Kind {
-    /// The kind by Kubernetes' name for it, if a scheduler reads it.
+    /// The kind by Kubernetes' name for it, if it is a built-in one.
     pub fn named(kind: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.name() == kind)
     }
 
-    /// The kind by its API group and name, whatever the version, if a scheduler reads it.
+    /// The kind by its API group and name, whatever the version, if it is a built-in one.
     pub fn of_group(group: &str, kind: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.api().group == group && known.name() == kind)
     }

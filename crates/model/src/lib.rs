@@ -7,6 +7,7 @@ pub mod changes;
 pub mod cluster;
 pub mod columns;
 pub mod config_map;
+pub mod custom;
 pub mod images;
 pub mod kind;
 pub mod label_columns;
@@ -31,6 +32,7 @@ pub mod work;
 
 pub use cluster::{Cluster, NodeId, NodeInfo};
 pub use config_map::ConfigMap;
+pub use custom::{CustomObject, Declared};
 pub use kind::{ApiResource, Kind};
 pub use labels::Labels;
 pub use meta::{Key, ResourceVersion};

@@ -7,9 +7,11 @@ use std::collections::{BTreeMap, HashMap, hash_map};
 use supercargo_manifest::{self as manifest, Problem, Problems, Severity, Source, UnknownFields, Value};
 
 use crate::{
-    Key, Name,
+    ApiResource, Key, Name,
     config_map::ConfigMap,
+    custom::{CustomObject, Declared},
     kind::for_each_kind,
+    meta::Meta,
     node::Node,
     pod::Pod,
     pod_owner::{Namespace, PodDisruptionBudget, PodOwner, SelectsByMap, SelectsBySelector},
@@ -30,6 +32,7 @@ macro_rules! define_objects {
         #[allow(missing_docs, reason = "the variants are Kubernetes' own names")]
         pub enum Object {
             $($variant($type),)*
+            Custom(CustomObject),
         }
 
         impl Object {
@@ -37,6 +40,7 @@ macro_rules! define_objects {
             pub fn kind(&self) -> Kind {
                 match self {
                     $(Self::$variant(_) => Kind::$variant,)*
+                    Self::Custom(object) => Kind::Custom(object.api),
                 }
             }
 
@@ -44,25 +48,27 @@ macro_rules! define_objects {
             pub fn key(&self) -> Key {
                 match self {
                     $(Self::$variant(object) => object.key(),)*
+                    Self::Custom(object) => object.key(),
                 }
             }
 
-            /// Reads an object of a known kind, as an API server sends it, from any of serde's formats: the quick way,
-            /// whose errors do not know the field. What this refuses, [`Object::from_text`] may still read, and else
-            /// explains.
-            pub fn deserialize<'de, D: serde::Deserializer<'de>>(kind: Kind, from: D) -> Result<Self, D::Error> {
+            fn deserialize_whole<'de, D: serde::Deserializer<'de>>(kind: Kind, from: D) -> Result<Self, D::Error> {
                 Ok(match kind {
-                    $(Kind::$variant => Self::$variant(<$written as serde::Deserialize>::deserialize(from)?.into()),)*
+                    $(Kind::$variant => {
+                        Self::$variant(<$written as serde::Deserialize>::deserialize(from)?.into())
+                    })*
+                    Kind::Custom(api) => Self::Custom(CustomObject::deserialize(api, from)?),
                 })
             }
         }
 
-        fn decode(source: &Source, kind: Kind, value: &Value, path: &str) -> Result<Object, Problems> {
+        fn decode_whole(source: &Source, kind: Kind, value: &Value, path: &str) -> Result<Object, Problems> {
             let ignore = UnknownFields::Ignore;
             Ok(match kind {
                 $(Kind::$variant => {
                     Object::$variant(manifest::decode::<$written>(source, value, path, ignore)?.into())
                 })*
+                Kind::Custom(api) => Object::Custom(decode_custom(source, api, value, path)?),
             })
         }
     };
@@ -70,13 +76,59 @@ macro_rules! define_objects {
 for_each_kind!(define_objects);
 
 impl Object {
+    /// Reads an object of a known kind, as an API server sends it, from any of serde's formats: the quick way, whose
+    /// errors do not know the field. What this refuses, [`Object::from_text`] may still read, and else explains. Of a
+    /// pod's annotations the given ones are kept.
+    pub fn deserialize<'de, D: serde::Deserializer<'de>>(
+        kind: Kind,
+        annotations: &[Name],
+        from: D,
+    ) -> Result<Self, D::Error> {
+        Self::deserialize_whole(kind, from).map(|object| object.keeping(annotations))
+    }
+
     /// Reads an object of a known kind from a text that holds it alone; problems name their fields.
-    pub fn from_text(kind: Kind, source: &Source) -> Result<Self, Problems> {
+    pub fn from_text(kind: Kind, annotations: &[Name], source: &Source) -> Result<Self, Problems> {
         match &*manifest::read(source)? {
-            [value] => decode(source, kind, value, ""),
+            [value] => decode(source, kind, annotations, value, ""),
             _ => Err(Problem::error(format!("expected one {}", kind.name())).into()),
         }
     }
+
+    fn keeping(mut self, annotations: &[Name]) -> Self {
+        if let Self::Pod(pod) = &mut self {
+            pod.keep_annotations(annotations);
+        }
+        self
+    }
+}
+
+fn decode(
+    source: &Source,
+    kind: Kind,
+    annotations: &[Name],
+    value: &Value,
+    path: &str,
+) -> Result<Object, Problems> {
+    decode_whole(source, kind, value, path).map(|object| object.keeping(annotations))
+}
+
+fn decode_custom(
+    source: &Source,
+    api: &'static ApiResource,
+    value: &Value,
+    path: &str,
+) -> Result<CustomObject, Problems> {
+    #[derive(serde::Deserialize)]
+    struct Written {
+        #[serde(default, rename = "metadata")]
+        _metadata: Meta,
+    }
+    // Its metadata have types: what is wrong with them is told with its place.
+    manifest::decode::<Written>(source, value, path, UnknownFields::Ignore)?;
+    let text = value.to_json();
+    CustomObject::deserialize(api, &mut serde_json::Deserializer::from_str(&text))
+        .map_err(|error| problem(source, value, path, error.to_string()).into())
 }
 
 /// What was read from texts: the objects, and a count of those that a scheduler does not read.
@@ -97,12 +149,19 @@ pub struct Reader {
     first_seen: HashMap<(Kind, Key), String>,
     problems: Problems,
     keeps: Vec<Kind>,
+    declared: Declared,
 }
 
 impl Reader {
-    /// A reader that also keeps objects of some kinds as they were written.
-    pub fn keeping(kinds: impl IntoIterator<Item = Kind>) -> Self {
-        Self { keeps: kinds.into_iter().collect(), ..Self::default() }
+    /// A reader that also reads what plugins have declared.
+    pub fn new(declared: Declared) -> Self {
+        Self { declared, ..Self::default() }
+    }
+
+    /// Keeps objects of some kinds also as they were written.
+    #[must_use]
+    pub fn keeping(self, kinds: impl IntoIterator<Item = Kind>) -> Self {
+        Self { keeps: kinds.into_iter().collect(), ..self }
     }
 
     /// Reads one text. Problems are kept until the end, so that all are told at once.
@@ -141,12 +200,12 @@ impl Reader {
 
     fn read_found(&mut self, source: &Source, found: &quick::Found<'_>) -> Option<()> {
         let quick::Found { text, kind, group, line } = *found;
-        let Some(known) = Kind::of_group(group, kind) else {
+        let Some(known) = self.known(group, kind) else {
             serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
             self.skip(kind, group);
             return Some(());
         };
-        let object = read_at_its_place(known, source, text)?;
+        let object = read_at_its_place(known, &self.declared.annotations, source, text)?;
         let key = object.key();
         match self.first_seen.entry((known, key.clone())) {
             hash_map::Entry::Vacant(place) if !key.name.is_empty() => {
@@ -156,6 +215,13 @@ impl Reader {
         }
         self.read.objects.push(object);
         Some(())
+    }
+
+    /// The kind that is read under this name: a built-in one, or one that a plugin has declared.
+    fn known(&self, group: &str, kind: &str) -> Option<Kind> {
+        let is_custom = |api: &&&ApiResource| api.group == group && api.kind == kind;
+        let custom = || self.declared.kinds.iter().find(is_custom).map(|api| Kind::Custom(api));
+        Kind::of_group(group, kind).or_else(custom)
     }
 
     /// Counts an object that a scheduler does not read.
@@ -197,10 +263,10 @@ impl Reader {
     }
 
     fn one(&mut self, source: &Source, kind: &str, group: &str, value: &Value, path: &str) {
-        let Some(known) = Kind::of_group(group, kind) else {
+        let Some(known) = self.known(group, kind) else {
             return self.skip(kind, group);
         };
-        match decode(source, known, value, path) {
+        match decode(source, known, &self.declared.annotations, value, path) {
             Ok(object) => {
                 if let Some(problem) = self.check_name(source, known, value, path) {
                     self.problems.push(problem);
@@ -252,19 +318,19 @@ impl Reader {
 }
 
 /// An object of a text; `None` if anything is wrong with it.
-fn read_at_its_place(kind: Kind, source: &Source, text: &str) -> Option<Object> {
+fn read_at_its_place(kind: Kind, annotations: &[Name], source: &Source, text: &str) -> Option<Object> {
     let mut json = serde_json::Deserializer::from_str(text);
-    match Object::deserialize(kind, &mut json) {
+    match Object::deserialize(kind, annotations, &mut json) {
         Ok(object) => json.end().ok().map(|()| object),
         // What the quick way refuses may be well all the same.
-        Err(_) => Object::from_text(kind, &Source::new(source.name.clone(), text)).ok(),
+        Err(_) => Object::from_text(kind, annotations, &Source::new(source.name.clone(), text)).ok(),
     }
 }
 
-/// Reads one object of a kind that a scheduler reads; `None` for any other kind.
+/// Reads one object of a built-in kind; `None` for any other kind.
 pub fn read_object(source: &Source, value: &Value, path: &str) -> Result<Option<Object>, Problems> {
     let (kind, group) = kind_and_group(source, value, path)?;
-    Kind::of_group(&group, &kind).map(|kind| decode(source, kind, value, path)).transpose()
+    Kind::of_group(&group, &kind).map(|kind| decode(source, kind, &[], value, path)).transpose()
 }
 
 fn kind_and_group(source: &Source, value: &Value, path: &str) -> Result<(String, String), Problem> {

@@ -61,6 +61,18 @@ impl Pod {
         Key::new(self.namespace.clone(), self.name.clone())
     }
 
+    /// Forgets all annotations but some: most are of no use to a scheduler, and pods that differ only in them are alike.
+    pub fn keep_annotations(&mut self, keys: &[Name]) {
+        let all = self.spec.annotations.len();
+        if self.spec.annotations.iter().all(|(key, _)| keys.contains(key)) {
+            return;
+        }
+        let spec = Arc::make_mut(&mut self.spec);
+        let kept = spec.annotations.iter().filter(|(key, _)| keys.contains(key));
+        spec.annotations = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
+        spec.bytes -= (all - spec.annotations.len()) * ENTRY_BYTES;
+    }
+
     /// The same pod, bound to a node, as the API server will show it.
     #[must_use]
     pub fn bound_to(&self, node: Name) -> Self {
@@ -84,6 +96,8 @@ pub struct NotScheduled {
 pub struct PodSpec {
     /// The pod's labels.
     pub labels: Labels,
+    /// Those of the pod's annotations that a plugin has declared to read.
+    pub annotations: Labels,
     /// The object that manages it.
     pub controller: Option<Owner>,
     /// Which scheduler is to place it.
@@ -154,6 +168,7 @@ impl PodSpec {
             + self.spread_constraints.iter().map(spread).sum::<usize>()
             + scalars
             + self.labels.len()
+            + self.annotations.len()
             + self.node_selector.len()
             + self.scheduling_gates.len()
             + 2 * self.tolerations.len()
@@ -536,6 +551,7 @@ fn pod_spec(metadata: Meta, mut spec: WrittenSpec, demand: &PodDemand) -> PodSpe
         tolerations: spec.tolerations,
         spread_constraints: spec.topology_spread_constraints,
         labels: metadata.labels,
+        annotations: metadata.annotations,
         bytes: 0,
     };
     spec.weighed()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::{Cluster, Node, Pod, object::Object};
+use crate::{ApiResource, Cluster, Kind, Node, Pod, object::Object};
 
 /// An object on its way.
 #[derive(Clone, Debug)]
@@ -80,6 +80,12 @@ impl Builder {
     #[must_use]
     pub fn label(self, key: &str, value: &str) -> Self {
         self.set_key("/metadata/labels", key, value)
+    }
+
+    /// Adds an annotation.
+    #[must_use]
+    pub fn annotation(self, key: &str, value: &str) -> Self {
+        self.set_key("/metadata/annotations", key, value)
     }
 
     /// In a namespace.
@@ -192,6 +198,14 @@ impl Builder {
     /// The node.
     pub fn node(self) -> Node {
         self.build()
+    }
+
+    /// An object of a custom kind.
+    ///
+    /// # Panics
+    /// If it cannot be read as such.
+    pub fn custom(self, api: &'static ApiResource) -> Object {
+        Object::deserialize(Kind::Custom(api), &[], self.0).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Whatever kind it says it is.

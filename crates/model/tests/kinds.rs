@@ -2,7 +2,7 @@
 
 use supercargo_manifest::Source;
 use supercargo_model::{
-    Cluster, Key, Kind,
+    ApiResource, Cluster, Declared, Key, Kind,
     kind::Invalidates,
     object::{Object, Reader, read_object},
 };
@@ -30,7 +30,7 @@ fn text(kind: Kind, label: &str) -> String {
 
 fn read(kind: Kind, label: &str) -> Object {
     let source = Source::new("test", text(kind, label));
-    Object::from_text(kind, &source).unwrap_or_else(|problems| panic!("{kind:?}: {problems}"))
+    Object::from_text(kind, &[], &source).unwrap_or_else(|problems| panic!("{kind:?}: {problems}"))
 }
 
 #[test]
@@ -42,7 +42,8 @@ fn every_kind_is_read_kept_found_and_removed() {
         assert_eq!(reader.finish().unwrap().objects, std::slice::from_ref(&object), "{kind:?}");
         let json = supercargo_manifest::read(&Source::new("test", text(kind, "red"))).unwrap();
         let quickly =
-            Object::deserialize(kind, &mut serde_json::Deserializer::from_str(&json[0].to_json())).unwrap();
+            Object::deserialize(kind, &[], &mut serde_json::Deserializer::from_str(&json[0].to_json()))
+                .unwrap();
         assert_eq!(quickly, object, "{kind:?}");
         assert_eq!(read_object(&Source::new("test", ""), &json[0], "").unwrap(), Some(object.clone()));
 
@@ -105,4 +106,65 @@ fn paths_are_those_of_an_api_server() {
     let sets = Kind::ReplicaSet.api();
     assert_eq!((&*sets.path(""), &*sets.api_version()), ("/apis/apps/v1/replicasets", "apps/v1"));
     assert_eq!(Kind::Node.api().path("ignored"), "/api/v1/nodes");
+}
+
+static BOATS: ApiResource =
+    ApiResource { group: "example.com", version: "v1", plural: "boats", kind: "Boat", namespaced: true };
+
+const BOAT: &str = "{apiVersion: example.com/v1, kind: Boat, metadata: {name: ark, uid: u, resourceVersion: '7', \
+                    labels: {sea: red}, managedFields: [{manager: noah}]}, spec: {beasts: 2}}";
+
+fn declared(kinds: &[&'static ApiResource], annotations: &[&str]) -> Declared {
+    Declared { kinds: kinds.to_vec(), annotations: annotations.iter().map(|key| (*key).into()).collect() }
+}
+
+fn read_declared(declared: Declared, text: &str) -> (Vec<Object>, usize) {
+    let mut reader = Reader::new(declared);
+    reader.read(&Source::new("test", text));
+    let read = reader.finish().unwrap();
+    (read.objects, read.skipped.values().sum())
+}
+
+#[test]
+fn a_custom_kind_is_kept_as_it_is_where_it_is_declared() {
+    assert_eq!(read_declared(Declared::default(), BOAT), (Vec::new(), 1));
+    let (mut objects, 0) = read_declared(declared(&[&BOATS], &[]), BOAT) else { panic!("skipped") };
+    let Some(Object::Custom(boat)) = objects.pop() else { panic!("no boat") };
+    assert_eq!((&*boat.uid, &*boat.version.0), ("u", "7"));
+    assert_eq!(boat.labels.get("sea").map(|sea| &**sea), Some("red"));
+    assert_eq!(boat.read::<u8>("/spec/beasts").unwrap(), 2);
+    assert!(boat.read::<String>("/spec/name").is_err());
+    assert_eq!(boat.content.pointer("/metadata/managedFields"), None);
+
+    let (kind, key) = (Kind::Custom(&BOATS), Key::new("default", "ark"));
+    let object = Object::Custom(boat);
+    assert_eq!((object.kind(), object.key()), (kind, key.clone()));
+    let mut cluster = Cluster::default();
+    cluster.put(object.clone());
+    assert_eq!(cluster.object(kind, &key), Some(object));
+    assert_eq!(cluster.custom(&BOATS, &key).map(|boat| &*boat.name), Some("ark"));
+    assert_eq!(cluster.custom_objects(&BOATS).count(), 1);
+    let before = cluster.changes().now();
+    let newer = BOAT.replace("'7'", "'8'");
+    cluster.put(read_declared(declared(&[&BOATS], &[]), &newer).0.remove(0));
+    assert!(cluster.changes().since(before).is_some(), "it says the same");
+    assert_eq!(&*cluster.custom(&BOATS, &key).unwrap().version.0, "8");
+    cluster.remove(kind, &key);
+    assert!(cluster.changes().since(before).is_none());
+    assert_eq!(cluster.custom_objects(&BOATS).count(), 0);
+}
+
+#[test]
+fn of_a_pods_annotations_the_declared_ones_are_kept() {
+    let text = "{apiVersion: v1, kind: Pod, metadata: {name: one, annotations: {a: '1', b: '2'}}}";
+    let kept = |keys: &[&str]| {
+        let (objects, _) = read_declared(declared(&[], keys), text);
+        let [Object::Pod(pod)] = &objects[..] else { panic!("{objects:?}") };
+        let kept = pod.spec.annotations.iter().map(|(key, value)| format!("{key}={value}"));
+        (kept.collect::<Vec<_>>().join(" "), pod.spec.bytes)
+    };
+    let (none, least) = kept(&[]);
+    assert_eq!(none, "");
+    assert_eq!(kept(&["b", "c"]).0, "b=2");
+    assert!(kept(&["a", "b"]).1 > kept(&["b"]).1 && kept(&["b"]).1 > least);
 }

@@ -221,7 +221,7 @@ fn outcome(mut reader: Reader, text: &str) -> String {
 /// The quick way and the located one, which is taken where texts are kept, come to the same.
 fn read_alike(text: &str) {
     let quick = outcome(Reader::default(), text);
-    let located = outcome(Reader::keeping([Kind::ConfigMap]), text);
+    let located = outcome(Reader::default().keeping([Kind::ConfigMap]), text);
     assert_eq!(quick, located, "{text}");
 }
 

@@ -39,7 +39,8 @@ pub(crate) fn assemble(
     let preferences = preferences(configuration)?;
     let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
     let wanted = Arc::new(Wanted::by(&configuration.extenders));
-    let resources = informer::resources(&config_maps).into_iter();
+    let declared = configuration.declared(registry);
+    let resources = informer::resources(&declared, &config_maps).into_iter();
     let resources = resources.map(|resource| resource.with_texts(&wanted)).collect();
     let scheduler = Scheduler::new(Parts {
         world: world.clone(),
@@ -55,6 +56,7 @@ pub(crate) fn assemble(
             }
             _ => informer::open(world, resources, &options.informers),
         },
+        declared,
         lease,
         preferences,
         extenders: Arc::new(extenders),

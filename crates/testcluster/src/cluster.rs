@@ -27,7 +27,7 @@ use crate::options::Options;
 use crate::patch::PatchKind;
 use crate::referee::{Binding, Violation};
 use crate::requests::RequestGroup;
-use crate::resource::{self, PODS, Resource};
+use crate::resource::{PODS, Resource};
 use crate::selector::Selector;
 use crate::store::Object;
 use crate::{NOTICE, controllers, events};
@@ -148,9 +148,22 @@ impl ApiServer {
         http::answer(self.server.clone(), request)
     }
 
+    fn named(&self, name: &str) -> Result<&'static Resource, Failure> {
+        let found = self.server.api.served().named(name);
+        found.filter(|found| !found.is_review()).ok_or_else(Failure::no_such_path)
+    }
+
+    fn resource_of(&self, object: &Value) -> Result<&'static Resource, Failure> {
+        let (api_version, kind) = (object::text(object, &["apiVersion"]), object::text(object, &["kind"]));
+        let found = self.server.api.served().of_kind(api_version, kind);
+        found.filter(|found| !found.is_review()).ok_or_else(|| {
+            Failure::bad_request(format!("no kind {kind:?} is registered for version {api_version:?}"))
+        })
+    }
+
     /// Stores a new object, whose `apiVersion` and `kind` say what it is.
     pub fn create(&self, object: Value) -> Result<Value, Failure> {
-        let resource = resource_of(&object)?;
+        let resource = self.resource_of(&object)?;
         let created = self.server.api.create(resource, "", object, &Caller::test())?;
         Ok(whole(resource, &created))
     }
@@ -159,14 +172,14 @@ impl ApiServer {
     pub fn create_many(&self, objects: impl IntoIterator<Item = Value>) -> Result<(), Failure> {
         let test = Caller::test();
         for object in objects {
-            self.server.api.create(resource_of(&object)?, "", object, &test)?;
+            self.server.api.create(self.resource_of(&object)?, "", object, &test)?;
         }
         Ok(())
     }
 
     /// The object, if it exists. The resource is named as people do: `pods`, `pod`, `po`, `deployments.apps`.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, Failure> {
-        let resource = named(resource)?;
+        let resource = self.named(resource)?;
         let found = self.server.api.get(Place::new(resource, namespace, name))?;
         Ok(whole(resource, &found))
     }
@@ -184,7 +197,7 @@ impl ApiServer {
         labels: &str,
         fields: &str,
     ) -> Result<Vec<Value>, Failure> {
-        let resource = named(resource)?;
+        let resource = self.named(resource)?;
         let selector = Selector::parse(resource, labels, fields)?;
         let listing =
             self.server.api.list(resource, namespace, &ListOptions { selector, ..ListOptions::default() })?;
@@ -193,12 +206,13 @@ impl ApiServer {
 
     /// How many objects of a resource there are.
     pub fn count(&self, resource: &str) -> Result<usize, Failure> {
-        Ok(self.server.api.store().count(named(resource)?))
+        let resource = self.named(resource)?;
+        Ok(self.server.api.store().count(resource))
     }
 
     /// Replaces an object, its status too. A `resourceVersion` in it must be the current one.
     pub fn update(&self, object: Value) -> Result<Value, Failure> {
-        let resource = resource_of(&object)?;
+        let resource = self.resource_of(&object)?;
         let (namespace, name) = (object::namespace(&object).to_owned(), object::name(&object).to_owned());
         let place = Place::new(resource, &namespace, &name);
         let updated = self.server.api.update(place, "", object, &Caller::test())?;
@@ -215,7 +229,7 @@ impl ApiServer {
         patch: Value,
     ) -> Result<Value, Failure> {
         let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        let resource = named(resource)?;
+        let resource = self.named(resource)?;
         if !subresource.is_empty() && !resource.has(subresource) {
             return Err(Failure::no_such_path());
         }
@@ -243,7 +257,7 @@ impl ApiServer {
         name: &str,
         options: DeleteOptions,
     ) -> Result<(), Failure> {
-        let place = Place::new(named(resource)?, namespace, name);
+        let place = Place::new(self.named(resource)?, namespace, name);
         self.server.api.delete(place, &options, &Caller::test()).map(drop)
     }
 
@@ -372,17 +386,6 @@ impl FaultControl<'_> {
         let down_millis = u64::try_from(down.as_millis()).unwrap_or(u64::MAX);
         self.faults.act(ServerAction::Restart { down_millis, forget_history });
     }
-}
-
-fn named(name: &str) -> Result<&'static Resource, Failure> {
-    resource::named(name).filter(|found| !found.is_review()).ok_or_else(Failure::no_such_path)
-}
-
-fn resource_of(object: &Value) -> Result<&'static Resource, Failure> {
-    let (api_version, kind) = (object::text(object, &["apiVersion"]), object::text(object, &["kind"]));
-    resource::of_kind(api_version, kind).filter(|found| !found.is_review()).ok_or_else(|| {
-        Failure::bad_request(format!("no kind {kind:?} is registered for version {api_version:?}"))
-    })
 }
 
 fn whole(resource: &'static Resource, object: &Object) -> Value {

@@ -62,6 +62,7 @@ mod api;
 mod clock;
 mod cluster;
 mod controllers;
+mod definition;
 mod events;
 mod failure;
 mod faults;

@@ -1,5 +1,7 @@
 //! The resources that the server knows, in one table: those that a scheduler reads are told by the model's table of kinds.
 
+use std::sync::Arc;
+
 use supercargo_model::{ApiResource, Kind};
 
 /// A resource as discovery tells it.
@@ -12,6 +14,8 @@ pub(crate) struct Resource {
     pub(crate) short_names: &'static [&'static str],
     pub(crate) namespaced: bool,
     pub(crate) subresources: &'static [&'static str],
+    /// Where a custom resource's objects are in the store.
+    pub(crate) custom_slot: Option<usize>,
 }
 
 impl Resource {
@@ -44,7 +48,7 @@ impl Resource {
 
     /// Reviews are answered, not stored.
     pub(crate) fn is_review(&self) -> bool {
-        self.kind.ends_with("Review")
+        self.kind.ends_with("Review") && self.custom_slot.is_none()
     }
 
     /// Both kinds of events are one set of objects, stored as core/v1.
@@ -54,6 +58,9 @@ impl Resource {
 
     /// Where its objects are in the store.
     pub(crate) fn slot(&'static self) -> usize {
+        if let Some(slot) = self.custom_slot {
+            return slot;
+        }
         let stored = self.stored_as();
         ALL.iter().position(|resource| resource.is(stored)).unwrap_or_default()
     }
@@ -83,39 +90,68 @@ impl Resource {
     }
 }
 
-/// The resource with this group, version and plural.
-pub(crate) fn find(group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
-    ALL.iter()
-        .copied()
-        .find(|known| known.group == group && known.version == version && known.plural == plural)
-}
+/// The resources that a server serves at the moment: those of the table, and custom ones.
+#[derive(Clone)]
+pub(crate) struct Served(Arc<[&'static Resource]>);
 
-/// The resource of an object that says `apiVersion` and `kind`.
-pub(crate) fn of_kind(api_version: &str, kind: &str) -> Option<&'static Resource> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    ALL.iter().copied().find(|known| known.kind == kind && known.group == group && known.version == version)
-}
-
-/// The resource with this name, as people write it: `pods`, `deployments.apps`, `pdb`.
-pub(crate) fn named(name: &str) -> Option<&'static Resource> {
-    ALL.iter().copied().find(|known| {
-        known.plural == name
-            || known.singular() == name
-            || known.short_names.contains(&name)
-            || known.qualified() == name
-            || known.kind == name
-    })
-}
-
-/// Group and version of everything there is, each once, in the table's order.
-pub(crate) fn group_versions() -> Vec<(&'static str, &'static str)> {
-    let mut all = Vec::new();
-    for resource in ALL {
-        if !all.contains(&(resource.group, resource.version)) {
-            all.push((resource.group, resource.version));
-        }
+impl Default for Served {
+    fn default() -> Self {
+        Self(ALL.into())
     }
-    all
+}
+
+impl Served {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Resource> {
+        self.0.iter().copied()
+    }
+
+    /// The resource with this group, version and plural.
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
+        self.of_version(group, version).find(|known| known.plural == plural)
+    }
+
+    /// The resources of a group and version.
+    pub(crate) fn of_version(&self, group: &str, version: &str) -> impl Iterator<Item = &'static Resource> {
+        self.iter().filter(move |known| known.group == group && known.version == version)
+    }
+
+    /// The resource of an object that says `apiVersion` and `kind`.
+    pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&'static Resource> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        self.of_version(group, version).find(|known| known.kind == kind)
+    }
+
+    /// The resource with this name, as people write it: `pods`, `deployments.apps`, `pdb`.
+    pub(crate) fn named(&self, name: &str) -> Option<&'static Resource> {
+        self.iter().find(|known| {
+            known.plural == name
+                || known.singular() == name
+                || known.short_names.contains(&name)
+                || known.qualified() == name
+                || known.kind == name
+        })
+    }
+
+    /// Group and version of everything there is, each once, in the table's order.
+    pub(crate) fn group_versions(&self) -> Vec<(&'static str, &'static str)> {
+        let mut all = Vec::new();
+        for resource in self.iter() {
+            if !all.contains(&(resource.group, resource.version)) {
+                all.push((resource.group, resource.version));
+            }
+        }
+        all
+    }
+
+    /// One more is served.
+    pub(crate) fn add(&mut self, resource: &'static Resource) {
+        self.0 = self.iter().chain([resource]).collect();
+    }
+
+    /// One is served no more.
+    pub(crate) fn remove(&mut self, resource: &Resource) {
+        self.0 = self.iter().filter(|known| !known.is(resource)).collect();
+    }
 }
 
 const NAMESPACED: bool = true;
@@ -143,10 +179,11 @@ macro_rules! resources {
                 short_names: &$short_names,
                 namespaced: API.namespaced,
                 subresources: &$subresources,
+                custom_slot: None,
             }
         };)*
 
-        /// Every resource.
+        /// Every resource that is not a custom one.
         pub(crate) static ALL: &[&Resource] = &[$(&$name),*];
     };
 }
@@ -195,6 +232,8 @@ resources! {
     RESOURCE_SLICES: api("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", CLUSTER_WIDE), [], [];
     RESOURCE_CLAIM_TEMPLATES: api("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", NAMESPACED),
         [], [];
+    CUSTOM_RESOURCE_DEFINITIONS: api("apiextensions.k8s.io", "v1", "customresourcedefinitions",
+        "CustomResourceDefinition", CLUSTER_WIDE), ["crd", "crds"], ["status"];
 }
 
 #[cfg(test)]
@@ -211,17 +250,19 @@ mod tests {
     fn every_kind_that_a_scheduler_reads_is_served() {
         for kind in Kind::ALL {
             let api = kind.api();
-            assert!(of_kind(&api.api_version(), api.kind).is_some(), "{kind:?}");
+            assert!(Served::default().of_kind(&api.api_version(), api.kind).is_some(), "{kind:?}");
         }
     }
 
     #[test]
     fn people_may_write_any_of_a_resources_names() {
         for name in ["po", "pod", "pods", "Pod"] {
-            assert!(named(name).is_some_and(|found| found.is(&PODS)), "{name}");
+            assert!(Served::default().named(name).is_some_and(|found| found.is(&PODS)), "{name}");
         }
-        assert!(named("deployments.apps").is_some_and(|found| found.is(&DEPLOYMENTS)));
-        assert!(named("boats").is_none());
-        assert!(of_kind("apps/v1", "ReplicaSet").is_some_and(|found| found.is(&REPLICA_SETS)));
+        assert!(Served::default().named("deployments.apps").is_some_and(|found| found.is(&DEPLOYMENTS)));
+        assert!(Served::default().named("boats").is_none());
+        assert!(
+            Served::default().of_kind("apps/v1", "ReplicaSet").is_some_and(|found| found.is(&REPLICA_SETS))
+        );
     }
 }

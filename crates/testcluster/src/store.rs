@@ -10,9 +10,12 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::object;
 use crate::referee::Referee;
-use crate::resource::{self, NODES, PODS, Resource};
+use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, NODES, PODS, Resource, Served};
+use crate::{
+    definition::{self, Defined},
+    object,
+};
 
 /// One version of an object, without `apiVersion` and `kind`: the resource knows them.
 #[derive(Debug)]
@@ -72,6 +75,7 @@ impl Change {
     }
 }
 
+#[derive(Default)]
 struct Table {
     objects: BTreeMap<String, Arc<Object>>,
     history: VecDeque<Arc<Change>>,
@@ -92,6 +96,7 @@ pub(crate) enum News {
 const CHANGES_AT_ONCE: usize = 512;
 
 pub(crate) struct Store {
+    served: Served,
     tables: Vec<Table>,
     version: u64,
     history_limit: usize,
@@ -105,20 +110,46 @@ pub(crate) fn key(namespace: &str, name: &str) -> String {
 
 impl Store {
     pub(crate) fn new(history_limit: usize) -> Self {
-        let table = |_| Table {
-            objects: BTreeMap::new(),
-            history: VecDeque::new(),
-            forgotten: 0,
-            news: watch::Sender::new(0),
-        };
-        let tables = resource::ALL.iter().map(table).collect();
+        let served = Served::default();
+        let tables = served.iter().map(|_| Table::default()).collect();
         // Versions start above 0 and 1, which mean something else to clients.
-        Self { tables, version: 1, history_limit: history_limit.max(1), referee: Referee::default() }
+        Self { served, tables, version: 1, history_limit: history_limit.max(1), referee: Referee::default() }
     }
 
     /// The version of the newest change.
     pub(crate) fn version(&self) -> u64 {
         self.version
+    }
+
+    /// The resources that are served.
+    pub(crate) fn served(&self) -> &Served {
+        &self.served
+    }
+
+    /// Serves the custom resources of a definition, each of its versions.
+    fn serve(&mut self, definition: &Value) {
+        for defined in definition::versions(definition) {
+            if self.served.find(defined.group, defined.version, defined.plural).is_none() {
+                self.served.add(defined.resource(self.tables.len()));
+                self.tables.push(Table::default());
+            }
+        }
+    }
+
+    /// Serves the custom resources of a definition no more; their objects are gone.
+    fn withdraw(&mut self, definition: &Value) {
+        for Defined { group, version, plural, .. } in definition::versions(definition) {
+            let served = self.served.find(group, version, plural);
+            let Some(resource) = served.filter(|served| served.custom_slot.is_some()) else { continue };
+            let keys: Vec<(String, String)> = self
+                .objects(resource, "", None)
+                .map(|(_, found)| (object::namespace(&found.value).into(), object::name(&found.value).into()))
+                .collect();
+            for (namespace, name) in keys {
+                self.remove(resource, &namespace, &name);
+            }
+            self.served.remove(resource);
+        }
     }
 
     pub(crate) fn get(
@@ -168,6 +199,9 @@ impl Store {
         if resource.is(&PODS) {
             self.referee.pod_stored(&object.value);
         }
+        if resource.is(&CUSTOM_RESOURCE_DEFINITIONS) {
+            self.serve(&object.value);
+        }
         self.record(resource, Change { kind, object: object.clone(), previous, line: OnceLock::new() });
         object
     }
@@ -184,6 +218,9 @@ impl Store {
         let object = Object::new(previous.value.clone(), self.version);
         if resource.is(&PODS) {
             self.referee.pod_removed(&object.value);
+        }
+        if resource.is(&CUSTOM_RESOURCE_DEFINITIONS) {
+            self.withdraw(&object.value);
         }
         let change = Change {
             kind: ChangeKind::Deleted,

@@ -1,4 +1,4 @@
-//! Four plugins, one for each pattern. TUTORIAL.md tells how they came to be.
+//! Five plugins, one for each pattern. TUTORIAL.md tells how they came to be.
 //!
 //! | plugin | pattern |
 //! |---|---|
@@ -6,8 +6,10 @@
 //! | [`roomy`] | the same, on the older scale of 0 to 10 |
 //! | [`namespace_spread`] | a score of one node at a time (the map), and a normalize that sees all of them (the reduce) |
 //! | [`team_nodes`] | a filter |
+//! | [`maintenance`] | a filter that reads objects of a custom kind |
 
 pub mod cheapest_first;
+pub mod maintenance;
 pub mod namespace_spread;
 pub mod roomy;
 pub mod team_nodes;
@@ -20,4 +22,5 @@ pub fn register(plugins: &mut Registry) {
     plugins.add(roomy::definition());
     plugins.add(namespace_spread::definition());
     plugins.add(team_nodes::definition());
+    plugins.add(maintenance::definition());
 }

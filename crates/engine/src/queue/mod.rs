@@ -103,11 +103,8 @@ impl SchedulingQueue {
     pub fn new<'a>(rules: impl IntoIterator<Item = &'a Arc<QueueRules>>, settings: QueueSettings) -> Self {
         let rules: HashMap<_, _> =
             rules.into_iter().map(|rules| (rules.scheduler_name().clone(), rules.clone())).collect();
-        let of_interest = if settings.extenders {
-            Event::all().collect()
-        } else {
-            rules.values().fold(EventSet::default(), |all, rules| all.union(rules.events()))
-        };
+        let every = if settings.extenders { Event::all().collect() } else { EventSet::default() };
+        let of_interest = rules.values().fold(every, |all, rules| all.union(&rules.events()));
         Self {
             rules,
             settings,

@@ -83,14 +83,14 @@ impl UnschedulablePods {
         }
         let awaits = awaits(&entry.rules, &why);
         let number = self.free.pop().unwrap_or(self.groups.len());
+        for event in awaits.iter() {
+            self.awaited.entry(event).or_default().insert(number);
+        }
         let group = Group { why: why.clone(), awaits, members: Vec::new() };
         if number == self.groups.len() {
             self.groups.push(group);
         } else {
             self.groups[number] = group;
-        }
-        for event in awaits.iter() {
-            self.awaited.entry(event).or_default().insert(number);
         }
         self.by_why.insert(why, number);
         number
@@ -128,10 +128,10 @@ impl UnschedulablePods {
 /// A pod that is held back can only be let in by events of the plugin that does so.
 fn awaits(rules: &Arc<QueueRules>, why: &Why) -> EventSet {
     if let Some(plugin) = &why.held_by {
-        return rules.interests(plugin).events();
+        return rules.interests(plugin).events().clone();
     }
     if why.refused_by.is_empty() {
-        return Event::all().collect();
+        return Event::all().collect::<EventSet>().union(&rules.events());
     }
     let events = why.refused_by.all().map(|plugin| rules.interests(plugin).events());
     events.fold(EventSet::default(), EventSet::union)

@@ -17,7 +17,7 @@ use crate::testing::{Answer, FakeWorld};
 fn pod(name: &str) -> Pod {
     let text = format!(r#"{{"metadata":{{"name":"{name}","namespace":"ns","uid":"u-{name}"}}}}"#);
     let mut from = serde_json::Deserializer::from_str(&text);
-    let Ok(Object::Pod(pod)) = Object::deserialize(Kind::Pod, &mut from) else { panic!("no pod") };
+    let Ok(Object::Pod(pod)) = Object::deserialize(Kind::Pod, &[], &mut from) else { panic!("no pod") };
     pod
 }
 

@@ -328,9 +328,8 @@ impl Reflector {
         let Ok(head) = Head::of_line(line, self.kind()) else { return Ok(Heard::Nonsense) };
         match &*head.change {
             "ADDED" | "MODIFIED" => {
-                let kind = self.kind();
                 let text = || wire::text_of_line(line);
-                self.object(&head, || wire::object_of_line(line, kind), text).await?;
+                self.object(&head, |resource| wire::object_of_line(line, resource), text).await?;
             }
             "DELETED" => {
                 if let Some(uid) = self.known.forget(&head.namespace, &head.name) {

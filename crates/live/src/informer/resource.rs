@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use supercargo_extender::Wanted;
 use supercargo_model::{
-    Key,
+    Key, Name,
     kind::{Kind, Watched},
 };
 
@@ -21,6 +21,8 @@ pub struct Resource {
     pub field_selector: String,
     /// Every API server serves it. The others may be missing.
     pub required: bool,
+    /// Which annotations are kept, where it is pods.
+    pub annotations: Arc<[Name]>,
     /// Which of its objects' texts are told besides; `None` for none.
     pub texts: Option<Arc<Wanted>>,
 }
@@ -41,7 +43,7 @@ impl Resource {
             Watched::Named => return None,
         };
         let (path, required) = (kind.api().path(""), kind.is_required());
-        Some(Self { kind, path, field_selector, required, texts: None })
+        Some(Self { kind, path, field_selector, required, annotations: Arc::default(), texts: None })
     }
 
     /// One ConfigMap. The server is only asked for that one, so that a permission for that one is enough.
@@ -51,6 +53,7 @@ impl Resource {
             path: Kind::ConfigMap.api().path(&key.namespace),
             field_selector: escaped(&format!("metadata.name={}", key.name)),
             required: Kind::ConfigMap.is_required(),
+            annotations: Arc::default(),
             texts: None,
         }
     }
@@ -58,18 +61,28 @@ impl Resource {
 
 #[cfg(test)]
 mod tests {
+    use supercargo_model::{ApiResource, Declared};
+
     use super::*;
 
     #[test]
     fn every_kind_is_watched_but_those_that_are_named_one_by_one() {
-        let map = Key::new("kube-system", "scores");
-        let told: Vec<(Kind, String)> =
-            super::super::resources([&map]).into_iter().map(|r| (r.kind, r.path)).collect();
-        let place = |kind: &Kind| match kind {
-            Kind::ConfigMap => "/api/v1/namespaces/kube-system/configmaps".to_owned(),
-            kind => kind.api().path(""),
+        static BOATS: ApiResource = ApiResource {
+            group: "example.com",
+            version: "v1",
+            plural: "boats",
+            kind: "Boat",
+            namespaced: true,
         };
-        let expected: Vec<(Kind, String)> = Kind::ALL.iter().map(|kind| (*kind, place(kind))).collect();
-        assert_eq!(told, expected);
+        let map = Key::new("kube-system", "scores");
+        let declared = Declared { kinds: vec![&BOATS], ..Declared::default() };
+        let resources = super::super::resources(&declared, [&map]);
+        let mut told: Vec<(Kind, &str)> = resources.iter().map(|r| (r.kind, &*r.path)).collect();
+        let maps = (Kind::ConfigMap, "/api/v1/namespaces/kube-system/configmaps");
+        assert_eq!(told.pop(), Some(maps));
+        assert_eq!(told.pop(), Some((Kind::Custom(&BOATS), "/apis/example.com/v1/boats")));
+        let kinds = Kind::ALL.iter().copied().filter(|kind| *kind != Kind::ConfigMap);
+        let places: Vec<(Kind, String)> = kinds.map(|kind| (kind, kind.api().path(""))).collect();
+        assert_eq!(told, places.iter().map(|(kind, path)| (*kind, &**path)).collect::<Vec<_>>());
     }
 }

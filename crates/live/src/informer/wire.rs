@@ -13,6 +13,8 @@ use serde_json::value::RawValue;
 use supercargo_manifest::{Source, clip};
 use supercargo_model::object::{Kind, Object};
 
+use super::Resource;
+
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// What stands at the beginning of a line or an object.
@@ -154,10 +156,10 @@ impl<'de> Visitor<'de> for Text {
 }
 
 /// The object of a line; or what is wrong with it, by field.
-pub(super) fn object_of_line(line: &[u8], kind: Kind) -> Result<Object, String> {
-    let quickly = ObjectOfLine(kind).deserialize(&mut serde_json::Deserializer::from_slice(line));
+pub(super) fn object_of_line(line: &[u8], resource: &Resource) -> Result<Object, String> {
+    let quickly = ObjectOfLine(resource).deserialize(&mut serde_json::Deserializer::from_slice(line));
     quickly.or_else(|error| match text_of_line(line) {
-        Some(text) => slowly(text, kind),
+        Some(text) => slowly(text, resource),
         None => Err(error.to_string()),
     })
 }
@@ -173,22 +175,25 @@ pub(super) fn text_of_line(line: &[u8]) -> Option<&str> {
 }
 
 /// An object of a list; or what is wrong with it, by field.
-pub(super) fn object(text: &str, kind: Kind) -> Result<Object, String> {
-    Object::deserialize(kind, &mut serde_json::Deserializer::from_str(text)).or_else(|_| slowly(text, kind))
+pub(super) fn object(text: &str, resource: &Resource) -> Result<Object, String> {
+    let mut from = serde_json::Deserializer::from_str(text);
+    let quickly = Object::deserialize(resource.kind, &resource.annotations, &mut from);
+    quickly.or_else(|_| slowly(text, resource))
 }
 
 /// What the quick way refuses is mostly `null` where a list might stand, which Go writes for empty ones. This way reads it
 /// as nothing, and names the field of anything else.
-fn slowly(text: &str, kind: Kind) -> Result<Object, String> {
-    Object::from_text(kind, &Source::new(kind.name(), text)).map_err(|problems| {
+fn slowly(text: &str, resource: &Resource) -> Result<Object, String> {
+    let source = Source::new(resource.kind.name(), text);
+    Object::from_text(resource.kind, &resource.annotations, &source).map_err(|problems| {
         let told = problems.iter().take(3).map(|problem| format!("{}: {}", problem.path, problem.message));
         told.collect::<Vec<_>>().join("; ")
     })
 }
 
-struct ObjectOfLine(Kind);
+struct ObjectOfLine<'r>(&'r Resource);
 
-impl<'de> DeserializeSeed<'de> for ObjectOfLine {
+impl<'de> DeserializeSeed<'de> for ObjectOfLine<'_> {
     type Value = Object;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Object, D::Error> {
@@ -196,7 +201,7 @@ impl<'de> DeserializeSeed<'de> for ObjectOfLine {
     }
 }
 
-impl<'de> Visitor<'de> for ObjectOfLine {
+impl<'de> Visitor<'de> for ObjectOfLine<'_> {
     type Value = Object;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -204,12 +209,12 @@ impl<'de> Visitor<'de> for ObjectOfLine {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
-        struct Inner(Kind);
-        impl<'de> DeserializeSeed<'de> for Inner {
+        struct Inner<'r>(&'r Resource);
+        impl<'de> DeserializeSeed<'de> for Inner<'_> {
             type Value = Object;
 
             fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Object, D::Error> {
-                Object::deserialize(self.0, from)
+                Object::deserialize(self.0.kind, &self.0.annotations, from)
             }
         }
         let mut object = None;
@@ -299,7 +304,7 @@ mod tests {
     #[test]
     fn null_for_an_empty_list_is_read() {
         let text = r#"{"metadata":{"name":"n"},"spec":{"drivers":null}}"#;
-        let read = object(text, Kind::CsiNode).unwrap();
+        let read = object(text, &Resource::of(Kind::CsiNode).unwrap()).unwrap();
         assert_eq!(read.key().name, "n".into());
     }
 
@@ -307,7 +312,7 @@ mod tests {
     fn a_wrong_type_names_its_field() {
         let line =
             br#"{"type":"ADDED","object":{"metadata":{"name":"n"},"spec":{"unschedulable":"perhaps"}}}"#;
-        let reason = object_of_line(line, Kind::Node).unwrap_err();
+        let reason = object_of_line(line, &Resource::of(Kind::Node).unwrap()).unwrap_err();
         assert!(reason.starts_with("spec.unschedulable: "), "{reason}");
     }
 }

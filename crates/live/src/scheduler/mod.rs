@@ -38,7 +38,7 @@ use supercargo_framework::{
     stopwatch::Stopwatch,
     waiting::WaitingPods,
 };
-use supercargo_model::{Name, Pod, object::Kind};
+use supercargo_model::{Declared, Name, Pod, object::Kind};
 use supercargo_plugins::dynamic_scoring::Place;
 use tokio::sync::{Semaphore, mpsc, watch};
 
@@ -83,6 +83,8 @@ pub struct Parts {
     pub queue: QueueSettings,
     /// What becomes known about the cluster.
     pub watch_events: mpsc::Receiver<WatchEvent>,
+    /// What plugins have declared to read.
+    pub declared: Declared,
     /// Our part in the election, if there is one. Without it nothing is written.
     pub lease: Option<Lease>,
     /// Where DynamicScoring reads what is preferred, each with the name of a scheduler that reads it.
@@ -169,7 +171,18 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that knows nothing yet.
     pub fn new(parts: Parts) -> Self {
-        let Parts { world, engine, queue, watch_events, lease, preferences, extenders, meter, host } = parts;
+        let Parts {
+            world,
+            engine,
+            queue,
+            watch_events,
+            declared,
+            lease,
+            preferences,
+            extenders,
+            meter,
+            host,
+        } = parts;
         let (report_to, reports) = mpsc::unbounded_channel();
         let timed: Arc<dyn Stopwatch> = Arc::new(Timed { world: world.clone(), meter: meter.clone() });
         engine.profiles().time_with(&timed);
@@ -199,7 +212,10 @@ impl Scheduler {
             recorder,
             last_failures: HashMap::default(),
             reporter,
-            unsynced: informer::resources(&config_maps).into_iter().map(|resource| resource.kind).collect(),
+            unsynced: informer::resources(&declared, &config_maps)
+                .into_iter()
+                .map(|resource| resource.kind)
+                .collect(),
             synced: watch::Sender::new(false),
             assumed: HashMap::default(),
             assumed_objects: AssumedObjects::default(),

@@ -164,6 +164,7 @@ impl Scene {
                 ..QueueSettings::default()
             },
             watch_events,
+            declared: Default::default(),
             lease: None,
             preferences: Default::default(),
             extenders,
@@ -172,7 +173,9 @@ impl Scene {
         });
         crate::world::World::spawn(&*world, Box::pin(scheduler.run(std::future::pending())));
         let scene = Self { world, server, watch_events: sender, calls };
-        resources([]).iter().for_each(|resource| scene.tell(WatchEvent::Synced(resource.kind)));
+        resources(&Default::default(), [])
+            .iter()
+            .for_each(|resource| scene.tell(WatchEvent::Synced(resource.kind)));
         scene
     }
 
@@ -183,7 +186,7 @@ impl Scene {
     fn put(&self, kind: Kind, object: &Value) {
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default().into();
         let text = supercargo_extender::prepared(&object.to_string());
-        let object = Object::deserialize(kind, object).unwrap();
+        let object = Object::deserialize(kind, &[], object).unwrap();
         self.tell(WatchEvent::Put { object, uid, version: "1".into(), text });
     }
 

@@ -114,7 +114,7 @@ impl Writer<'_> {
         key: &Key,
         body: Value,
     ) -> Result<Value, Trouble> {
-        let request = ApiRequest::new(verb, resource.clone(), key.clone(), body);
+        let request = ApiRequest::new(verb, *resource, key.clone(), body);
         self.handle.send(request).await.map_err(trouble)
     }
 }

@@ -4,10 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::create::keeps_status;
 use super::{Caller, Place, defaults};
+use crate::definition;
 use crate::failure::{Cause, Failure};
 use crate::object::{self, as_map, at, items, map_at, set_condition, text};
 use crate::resource::{
-    NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, PRIORITY_CLASSES, Resource, STORAGE_CLASSES,
+    CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, PRIORITY_CLASSES,
+    Resource, STORAGE_CLASSES,
 };
 use crate::store::Store;
 
@@ -93,7 +95,9 @@ pub(super) fn admit(
     caller: &Caller,
     now: &str,
 ) -> Result<(), Failure> {
-    if resource.is(&PODS) {
+    if resource.is(&CUSTOM_RESOURCE_DEFINITIONS) {
+        definition::admit(value)?;
+    } else if resource.is(&PODS) {
         admit_pod(store, value, caller, now)?;
     } else if resource.is(&PERSISTENT_VOLUME_CLAIMS) {
         set_default_class(store, value);

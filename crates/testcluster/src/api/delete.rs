@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Api, Caller, ListOptions, Place};
 use crate::failure::Failure;
 use crate::object::{self, at, set_meta, text};
-use crate::resource::{self, NAMESPACES, PODS, Resource};
+use crate::resource::{NAMESPACES, PODS, Resource};
 use crate::store::{Object, Store};
 
 /// What a deletion insists on.
@@ -156,7 +156,7 @@ fn grace_seconds(resource: &Resource, value: &Value, options: &DeleteOptions) ->
 
 /// A namespace takes along what is in it.
 fn empty_namespace(store: &mut Store, namespace: &str) {
-    for resource in resource::ALL.iter().filter(|resource| resource.namespaced) {
+    for resource in store.served().clone().iter().filter(|resource| resource.namespaced) {
         let inside = store.objects(resource, namespace, None);
         let names: Vec<String> = inside.map(|(_, object)| object::name(&object.value).to_owned()).collect();
         for name in names {

@@ -19,7 +19,7 @@ use crate::clock::{Clock, Time};
 use crate::failure::Failure;
 use crate::object;
 use crate::random::Random;
-use crate::resource::Resource;
+use crate::resource::{Resource, Served};
 use crate::store::{Object, Store};
 
 pub(crate) use delete::DeleteOptions;
@@ -98,6 +98,11 @@ impl Api {
 
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
         locked(&self.store)
+    }
+
+    /// The resources that are served at the moment.
+    pub(crate) fn served(&self) -> Served {
+        self.store().served().clone()
     }
 
     pub(crate) fn access(&self) -> MutexGuard<'_, Access> {

@@ -6,35 +6,35 @@ use serde_json::{Value, json};
 use super::body::Answer;
 use super::openapi;
 use super::reply::{Reply, json_reply, raw};
-use crate::resource::{self, ALL, Resource};
+use crate::resource::{Resource, Served};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
-pub(super) fn answer(path: &str, accept: &str) -> Option<Reply> {
+pub(super) fn answer(path: &str, accept: &str, served: &Served) -> Option<Reply> {
     let wants_aggregated = accept.contains("as=APIGroupDiscoveryList") && accept.contains("v=v2;");
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let value = match parts.as_slice() {
         ["healthz" | "livez" | "readyz", ..] => {
             return Some(raw(StatusCode::OK, PLAIN_TEXT, Answer::whole("ok")));
         }
-        ["api"] if wants_aggregated => return Some(aggregated(|group| group.is_empty())),
-        ["apis"] if wants_aggregated => return Some(aggregated(|group| !group.is_empty())),
+        ["api"] if wants_aggregated => return Some(aggregated(served, |group| group.is_empty())),
+        ["apis"] if wants_aggregated => return Some(aggregated(served, |group| !group.is_empty())),
         ["version"] => version(),
         ["api"] => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
-        ["apis"] => json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups()}),
+        ["apis"] => json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups(served)}),
         ["apis", name] => {
-            let mut group = groups().into_iter().find(|group| group["name"] == *name)?;
+            let mut group = groups(served).into_iter().find(|group| group["name"] == *name)?;
             group["kind"] = "APIGroup".into();
             group["apiVersion"] = "v1".into();
             group
         }
-        ["api", version] => resource_list("", version)?,
-        ["apis", group, version] => resource_list(group, version)?,
-        ["openapi", "v3"] => openapi::index(),
-        ["openapi", "v3", "api", version] => openapi::document("", version)?,
-        ["openapi", "v3", "apis", group, version] => openapi::document(group, version)?,
-        ["openapi", "v2"] => openapi::old_document(),
+        ["api", version] => resource_list(served, "", version)?,
+        ["apis", group, version] => resource_list(served, group, version)?,
+        ["openapi", "v3"] => openapi::index(served),
+        ["openapi", "v3", "api", version] => openapi::document(served, "", version)?,
+        ["openapi", "v3", "apis", group, version] => openapi::document(served, group, version)?,
+        ["openapi", "v2"] => openapi::old_document(served),
         [] => {
             json!({"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]})
         }
@@ -57,8 +57,8 @@ fn version() -> Value {
     })
 }
 
-fn groups() -> Vec<Value> {
-    let named = resource::group_versions().into_iter().filter(|(group, _)| !group.is_empty());
+fn groups(served: &Served) -> Vec<Value> {
+    let named = served.group_versions().into_iter().filter(|(group, _)| !group.is_empty());
     named
         .map(|(group, version)| {
             let version = json!({"groupVersion": format!("{group}/{version}"), "version": version});
@@ -67,12 +67,8 @@ fn groups() -> Vec<Value> {
         .collect()
 }
 
-fn of_version(group: &str, version: &str) -> Vec<&'static Resource> {
-    ALL.iter().copied().filter(|known| known.group == group && known.version == version).collect()
-}
-
-fn resource_list(group: &str, version: &str) -> Option<Value> {
-    let found = of_version(group, version);
+fn resource_list(served: &Served, group: &str, version: &str) -> Option<Value> {
+    let found: Vec<&Resource> = served.of_version(group, version).collect();
     let first = found.first()?;
     let mut resources = Vec::new();
     for resource in &found {
@@ -117,11 +113,11 @@ fn subresource_kind(resource: &Resource, subresource: &str) -> (&'static str, &'
     }
 }
 
-fn aggregated(wanted: impl Fn(&str) -> bool) -> Reply {
-    let versions = resource::group_versions().into_iter().filter(|(group, _)| wanted(group));
+fn aggregated(served: &Served, wanted: impl Fn(&str) -> bool) -> Reply {
+    let versions = served.group_versions().into_iter().filter(|(group, _)| wanted(group));
     let items: Vec<Value> = versions
         .map(|(group, version)| {
-            let resources: Vec<Value> = of_version(group, version).into_iter().map(aggregated_resource).collect();
+            let resources: Vec<Value> = served.of_version(group, version).map(aggregated_resource).collect();
             let mut metadata = json!({"creationTimestamp": null});
             if !group.is_empty() {
                 metadata["name"] = group.into();

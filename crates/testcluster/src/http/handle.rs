@@ -36,7 +36,7 @@ pub(super) async fn answer(server: Arc<Server>, request: Request<Incoming>) -> i
 
 /// Answers a request that has been read to its end.
 pub(super) async fn answer_read(server: Arc<Server>, asked: Asked) -> io::Result<Reply> {
-    match path::read(&asked.path) {
+    match path::read(&asked.path, &server.api.served()) {
         None => Ok(refusal(&Failure::no_such_path())),
         Some(Target::Other) => Ok(other(&server, &asked)),
         Some(Target::Resource(target)) => with_faults(server, asked, target).await,
@@ -44,7 +44,8 @@ pub(super) async fn answer_read(server: Arc<Server>, asked: Asked) -> io::Result
 }
 
 fn other(server: &Server, asked: &Asked) -> Reply {
-    let found = admin::answer(server, asked).or_else(|| discovery::answer(&asked.path, asked.header(ACCEPT)));
+    let found = admin::answer(server, asked)
+        .or_else(|| discovery::answer(&asked.path, asked.header(ACCEPT), &server.api.served()));
     found.unwrap_or_else(|| refusal(&Failure::no_such_path()))
 }
 

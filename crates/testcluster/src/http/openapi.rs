@@ -4,15 +4,15 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::resource::{self, ALL, Resource};
+use crate::resource::{Resource, Served};
 
 fn location(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
 /// The list of documents, one for each group and version.
-pub(super) fn index() -> Value {
-    let paths = resource::group_versions().into_iter().map(|(group, version)| {
+pub(super) fn index(served: &Served) -> Value {
+    let paths = served.group_versions().into_iter().map(|(group, version)| {
         let location = location(group, version);
         let url = format!("/openapi/v3/{location}?hash=testcluster");
         (location, json!({"serverRelativeURL": url}))
@@ -34,9 +34,9 @@ fn object_path(resource: &Resource) -> String {
 }
 
 /// The document of a group and version.
-pub(super) fn document(group: &str, version: &str) -> Option<Value> {
+pub(super) fn document(served: &Served, group: &str, version: &str) -> Option<Value> {
     let (mut paths, mut schemas) = (Map::new(), Map::new());
-    for resource in ALL.iter().filter(|known| known.group == group && known.version == version) {
+    for resource in served.of_version(group, version) {
         let parameters: Vec<Value> =
             ["dryRun", "fieldManager", "fieldValidation", "force"].map(query_parameter).into();
         let operation = |action: &str| {
@@ -76,10 +76,10 @@ fn schema(resource: &Resource) -> Value {
 }
 
 /// The older form of the document, all in one.
-pub(super) fn old_document() -> Value {
+pub(super) fn old_document(served: &Served) -> Value {
     let named = |resource: &Resource| format!("io.k8s.testcluster.{}.{}", resource.version, resource.kind);
     let definitions: Map<String, Value> =
-        ALL.iter().map(|resource| (named(resource), schema(resource))).collect();
+        served.iter().map(|resource| (named(resource), schema(resource))).collect();
     json!({
         "swagger": "2.0",
         "info": {"title": "Supercargo test cluster", "version": "v1.36.0+testcluster"},

@@ -2,7 +2,7 @@
 
 use percent_encoding::percent_decode_str;
 
-use crate::resource::{self, Resource};
+use crate::resource::{Resource, Served};
 
 /// A path of the API.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct ResourcePath {
 }
 
 /// Reads a path; `None` is a resource that does not exist.
-pub(super) fn read(path: &str) -> Option<Target> {
+pub(super) fn read(path: &str, served: &Served) -> Option<Target> {
     let decoded = |part: &str| percent_decode_str(part).decode_utf8().ok().map(|text| text.into_owned());
     let parts: Vec<String> =
         path.split('/').filter(|part| !part.is_empty()).map(decoded).collect::<Option<_>>()?;
@@ -33,7 +33,7 @@ pub(super) fn read(path: &str) -> Option<Target> {
         ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
         _ => return Some(Target::Other),
     };
-    let found = |plural: &str| resource::find(group, version, plural);
+    let found = |plural: &str| served.find(group, version, plural);
     let (namespace, plural, rest) = match rest {
         // A namespace is an object as well as a place.
         ["namespaces", namespace, plural, rest @ ..] if found(plural).is_some() => {
@@ -83,7 +83,7 @@ mod tests {
             ("/apis/apps/v1", Some("other")),
             ("/", Some("other")),
         ] {
-            let found = read(path).map(|target| match target {
+            let found = read(path, &Served::default()).map(|target| match target {
                 Target::Other => "other".to_owned(),
                 Target::Resource(found) => {
                     let plural = found.resource.plural;

@@ -4,6 +4,7 @@ mod access;
 mod bindings;
 mod client;
 mod controllers;
+mod custom_resources;
 mod discovery;
 mod faults;
 mod lists;

@@ -10,7 +10,7 @@ use supercargo_model::{
 
 use super::{
     super::{
-        WatchEvent,
+        Resource, WatchEvent,
         known::KnownAs,
         wire::{self, Head},
     },
@@ -20,9 +20,8 @@ use super::{
 impl Reflector {
     /// An object of a list.
     pub(super) async fn item(&mut self, text: &str) -> Result<(), Unheard> {
-        let kind = self.kind();
-        match Head::of_object(text.as_bytes(), kind) {
-            Ok(head) => self.object(&head, || wire::object(text, kind), || Some(text)).await,
+        match Head::of_object(text.as_bytes(), self.kind()) {
+            Ok(head) => self.object(&head, |resource| wire::object(text, resource), || Some(text)).await,
             Err(error) => {
                 self.complaints.say(&*self.world, &format!("an object without a readable name: {error}"));
                 Ok(())
@@ -34,7 +33,7 @@ impl Reflector {
     pub(super) async fn object<'t>(
         &mut self,
         head: &Head<'_>,
-        read: impl FnOnce() -> Result<Object, String>,
+        read: impl FnOnce(&Resource) -> Result<Object, String>,
         text: impl FnOnce() -> Option<&'t str>,
     ) -> Result<(), Unheard> {
         match self.known.known_as(&head.namespace, &head.name, &head.uid, &head.version) {
@@ -46,7 +45,7 @@ impl Reflector {
                 self.tell(WatchEvent::Gone { kind: self.kind(), key, uid }).await?;
             }
         }
-        match read() {
+        match read(&self.resource) {
             Ok(object) => {
                 let uid = identity(&object, &head.uid);
                 self.known.keep(&name_of(&object, head), uid.clone(), &head.version);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use supercargo_model::Kind;
+
 use super::{
     super::discovery::{self, Served},
     Reflector, Step, Unheard,
@@ -10,6 +12,8 @@ use crate::world::{MAX_RETRY_AFTER, Refused, Reply, Unanswered, jittered};
 
 /// How often a resource that the server does not serve is asked for again: its API may be switched on one day.
 const UNSERVED_PAUSE: Duration = Duration::from_secs(60);
+/// The same for custom kinds: their definitions are often installed along with the scheduler, in any order.
+const UNSERVED_CUSTOM_PAUSE: Duration = Duration::from_secs(5);
 /// How often it is told that a list is still forbidden.
 const FORBIDDEN_TOLD_EVERY: Duration = Duration::from_secs(60);
 
@@ -58,13 +62,25 @@ impl Reflector {
     async fn is_unserved(&mut self) -> Result<Step, Unheard> {
         if !std::mem::replace(&mut self.told_unserved, true) {
             let api = self.kind().api().group_version_path();
-            tracing::warn!(kind = self.kind().name(), api, "not served by the API server: taken for none");
+            let hint = match self.kind() {
+                Kind::Custom(_) => "; hint: install its CustomResourceDefinition",
+                _ => "",
+            };
+            tracing::warn!(
+                kind = self.kind().name(),
+                api,
+                "not served by the API server: taken for none{hint}"
+            );
         }
         self.known.begin_list();
         self.tell_missing().await?;
         self.health.regained(&self.resource);
         self.tell_synced().await?;
-        self.world.sleep(jittered(&*self.world, UNSERVED_PAUSE, 1.0)).await;
+        let pause = match self.kind() {
+            Kind::Custom(_) => UNSERVED_CUSTOM_PAUSE,
+            _ => UNSERVED_PAUSE,
+        };
+        self.world.sleep(jittered(&*self.world, pause, 1.0)).await;
         Ok(Step::List)
     }
 

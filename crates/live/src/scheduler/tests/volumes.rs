@@ -118,7 +118,7 @@ impl Server {
                 _ => Kind::PersistentVolumeClaim,
             };
             let text = Source::new("watch", object.to_string());
-            cluster.put(Object::from_text(kind, &text).unwrap());
+            cluster.put(Object::from_text(kind, &[], &text).unwrap());
         }
         cluster
     }
@@ -178,7 +178,7 @@ fn order(bind: bool, provision: bool) -> Order {
         provision: provision.then(|| id("d")).into_iter().collect(),
     };
     let pod = json!({"metadata": {"namespace": "ns", "name": "p", "uid": "p"}, "spec": {"containers": []}});
-    let Ok(Object::Pod(pod)) = Object::deserialize(Kind::Pod, &pod) else { panic!("a pod") };
+    let Ok(Object::Pod(pod)) = Object::deserialize(Kind::Pod, &[], &pod) else { panic!("a pod") };
     Order { pod: Arc::new(pod), node: "n".into(), plan, bind_timeout: Duration::from_secs(600) }
 }
 

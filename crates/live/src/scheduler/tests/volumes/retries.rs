@@ -49,7 +49,7 @@ fn planned(server: &SharedServer, volume: &Value, claim: &Value) -> VolumePlan {
 }
 
 fn read(kind: Kind, object: &Value) -> Object {
-    Object::from_text(kind, &Source::new("test", object.to_string())).unwrap()
+    Object::from_text(kind, &[], &Source::new("test", object.to_string())).unwrap()
 }
 
 #[test]
