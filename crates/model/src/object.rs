@@ -200,7 +200,7 @@ impl Reader {
 
     fn read_found(&mut self, source: &Source, found: &quick::Found<'_>) -> Option<()> {
         let quick::Found { text, kind, group, line } = *found;
-        let Some(known) = self.known(group, kind) else {
+        let Some(known) = self.kind_of(group, kind) else {
             serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
             self.skip(kind, group);
             return Some(());
@@ -217,11 +217,10 @@ impl Reader {
         Some(())
     }
 
-    /// The kind that is read under this name: a built-in one, or one that a plugin has declared.
-    fn known(&self, group: &str, kind: &str) -> Option<Kind> {
-        let is_custom = |api: &&&ApiResource| api.group == group && api.kind == kind;
-        let custom = || self.declared.kinds.iter().find(is_custom).map(|api| Kind::Custom(api));
-        Kind::of_group(group, kind).or_else(custom)
+    /// The kind by its API group and name, if it is a built-in or a declared one.
+    fn kind_of(&self, group: &str, kind: &str) -> Option<Kind> {
+        let custom = self.declared.kinds.iter().find(|api| api.group == group && api.kind == kind);
+        Kind::of_group(group, kind).or(custom.map(|api| Kind::Custom(api)))
     }
 
     /// Counts an object that a scheduler does not read.
@@ -263,7 +262,7 @@ impl Reader {
     }
 
     fn one(&mut self, source: &Source, kind: &str, group: &str, value: &Value, path: &str) {
-        let Some(known) = self.known(group, kind) else {
+        let Some(known) = self.kind_of(group, kind) else {
             return self.skip(kind, group);
         };
         match decode(source, known, &self.declared.annotations, value, path) {

@@ -129,6 +129,8 @@ fn read_declared(declared: Declared, text: &str) -> (Vec<Object>, usize) {
 fn a_custom_kind_is_kept_as_it_is_where_it_is_declared() {
     assert_eq!(read_declared(Declared::default(), BOAT), (Vec::new(), 1));
     let (mut objects, 0) = read_declared(declared(&[&BOATS], &[]), BOAT) else { panic!("skipped") };
+    let json = supercargo_manifest::read(&Source::new("test", BOAT)).unwrap()[0].to_json();
+    assert_eq!(read_declared(declared(&[&BOATS], &[]), &json), (objects.clone(), 0), "the quick way");
     let Some(Object::Custom(boat)) = objects.pop() else { panic!("no boat") };
     assert_eq!((&*boat.uid, &*boat.version.0), ("u", "7"));
     assert_eq!(boat.labels.get("sea").map(|sea| &**sea), Some("red"));

@@ -1,7 +1,8 @@
 //! A Kubernetes API server in memory, for tests and for the demo. It is not a cluster, and says so.
 //!
 //! Objects are kept as they come, with versions and a history. Lists, watches, patches, bindings and
-//! refusals are those of an API server 1.36, as far as schedulers and kubectl use them. A referee
+//! refusals are those of an API server 1.36, as far as schedulers and kubectl use them. Custom
+//! resources are served from the creation of their CustomResourceDefinition on. A referee
 //! writes down every binding and every rule that one breaks, and faults happen on purpose: see
 //! [`ApiServer::faults`], or `/testcluster/faults` over HTTP.
 //!
@@ -53,7 +54,8 @@
 //! Invariants:
 //!
 //! - No request ends the process; what is wrong is refused with a `Status`.
-//! - Memory is bounded by the objects that exist, the history's limit, and the bindings written down.
+//! - Memory is bounded by the objects that exist, the history's limit, the bindings written down, and
+//!   the CustomResourceDefinitions that ever were.
 //!   A slow watch is told that it is too late rather than waited for.
 //! - A change is written as JSON once, however many watches see it.
 
