@@ -7,13 +7,14 @@
 pub mod changes;
 pub mod event;
 pub mod fast;
+pub mod formula;
 pub mod normalize;
+mod opaque;
 pub mod points;
 pub mod preemption;
 pub mod profile;
 pub mod queueing;
 pub mod registry;
-mod slow;
 pub mod status;
 pub mod stopwatch;
 #[cfg(any(test, feature = "testing"))]
