@@ -346,6 +346,18 @@ impl SignatureState {
         Some(())
     }
 
+    /// Follows the cluster back to a moment: it is as it was then, and its log still tells of what came and left since.
+    pub(crate) fn go_back(&mut self, cluster: &Cluster, to: Moment) {
+        if !self.known_at.is_some_and(|known_at| known_at.is_after(to)) {
+            return;
+        }
+        let pod = self.pod.clone();
+        // What is asked anew for every pod is not asked for this.
+        let follows =
+            !self.has_opaque && self.catch_up(cluster, self.scope, &pod, &mut Laps::none()).is_some();
+        self.known_at = follows.then_some(to);
+    }
+
     /// Whether a node is open.
     pub(crate) fn is_open(&self, node: NodeId) -> bool {
         self.open[node.index()] == OPEN

@@ -2,14 +2,18 @@
 //!
 //! It is kept up to date one object at a time. Nothing here decides anything.
 
+mod trial;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, OnceLock},
 };
 
+pub use trial::{AlreadyBound, ClusterTrial};
+
 use crate::{
     HashMap, Key, Labels, Name, Timestamp,
-    changes::{Changes, PodChange},
+    changes::{Changes, Invalidation, PodChange},
     columns::Columns,
     config_map::ConfigMap,
     label_columns::LabelColumns,
@@ -348,14 +352,14 @@ impl Cluster {
             Object::Pod(pod) => self.put_pod(Arc::new(pod)),
             Object::Namespace(ns) => {
                 if self.namespaces.get(&ns.name) != Some(&ns) {
-                    self.changes.fact();
+                    self.changes.note(Invalidation::Everything);
                     self.namespaces.insert(ns.name.clone(), ns);
                 }
             }
             Object::PodOwner(kind, pod_owner) => {
                 let key = (kind, pod_owner.key());
                 if self.pod_owners.get(&key) != Some(&pod_owner) {
-                    self.changes.fact();
+                    self.changes.note(Invalidation::Everything);
                     self.pod_owners.insert(key, pod_owner);
                 }
             }
@@ -388,7 +392,7 @@ impl Cluster {
             Object::ConfigMap(map) => {
                 let key = map.key();
                 if self.config_maps.get(&key) != Some(&map) {
-                    self.changes.fact();
+                    self.changes.note(Invalidation::Everything);
                     self.config_maps.insert(key, map);
                 }
             }
@@ -401,11 +405,11 @@ impl Cluster {
             Kind::Node => self.remove_node(&key.name),
             Kind::Pod => drop(self.remove_pod(key)),
             Kind::Namespace => {
-                self.changes.fact();
+                self.changes.note(Invalidation::Everything);
                 self.namespaces.remove(&key.name);
             }
             Kind::PodOwner(kind) => {
-                self.changes.fact();
+                self.changes.note(Invalidation::Everything);
                 self.pod_owners.remove(&(kind, key.clone()));
             }
             Kind::PersistentVolume => drop(self.volumes.remove(&key.name)),
@@ -418,7 +422,7 @@ impl Cluster {
             Kind::PodDisruptionBudget => drop(self.budgets.remove(key)),
             Kind::ConfigMap => {
                 if self.config_maps.remove(key).is_some() {
-                    self.changes.fact();
+                    self.changes.note(Invalidation::Everything);
                 }
             }
         }
@@ -479,7 +483,7 @@ impl Cluster {
         }
         self.columns.set_load(info);
         self.label_columns.set(id, &info.node.labels);
-        self.changes.fact();
+        self.changes.note(Invalidation::Everything);
     }
 
     fn remove_node(&mut self, name: &str) {
@@ -494,7 +498,7 @@ impl Cluster {
         self.leave_zone(&info.node.zone(), id);
         self.columns.remove(id);
         self.label_columns.unset(id, &info.node.labels);
-        self.changes.fact();
+        self.changes.note(Invalidation::Everything);
         for pod in &info.pods {
             self.count_claims(pod, false);
             self.groups.remove(pod, id);
@@ -540,7 +544,7 @@ impl Cluster {
             self.columns.set_load(info);
             self.groups.remove(&pod, id);
             self.taken_ports.remove(&pod.spec.host_ports, id);
-            self.changes.pod(PodChange { node: id, pod: pod.clone(), added: false });
+            self.changes.note(Invalidation::Pod(PodChange { node: id, pod: pod.clone(), added: false }));
             self.count_claims(&pod, false);
         } else if let Some(waiting) = self.orphaned.get_mut(node) {
             waiting.retain(|other| other.uid != pod.uid);
@@ -563,7 +567,7 @@ impl Cluster {
                 self.columns.set_load(info);
                 self.groups.add(&pod, id);
                 self.taken_ports.add(&pod.spec.host_ports, id);
-                self.changes.pod(PodChange { node: id, pod, added: true });
+                self.changes.note(Invalidation::Pod(PodChange { node: id, pod, added: true }));
             }
             None => self.orphaned.entry(node.clone()).or_default().push(pod),
         }

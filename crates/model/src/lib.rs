@@ -28,7 +28,7 @@ pub mod taint;
 pub mod testing;
 pub mod work;
 
-pub use cluster::{Cluster, NodeId, NodeInfo};
+pub use cluster::{AlreadyBound, Cluster, ClusterTrial, NodeId, NodeInfo};
 pub use config_map::ConfigMap;
 pub use labels::Labels;
 pub use meta::{Key, ResourceVersion};
