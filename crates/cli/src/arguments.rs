@@ -8,9 +8,7 @@ use crate::{bench, config, conformance, demo, dynamic_scoring, explain, rbac, ru
 /// Decides where pods go in a Kubernetes cluster, exactly as kube-scheduler 1.36 would, and explains itself.
 #[derive(Parser)]
 #[command(name = "supercargo", version, max_term_width = 100)]
-#[command(
-    after_help = "Exit codes: 0 all is well, 1 something was found, 2 the command could not do its work."
-)]
+#[command(after_help = "Exit codes: 0 success, 1 problems found, 2 the command could not run.")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -19,7 +17,7 @@ pub(crate) struct Arguments {
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) color: Color,
 
-    /// Say nothing on stderr but errors
+    /// Print only errors on stderr
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
 }
@@ -34,7 +32,7 @@ pub(crate) enum Command {
     Demo(demo::Options),
     /// Run an API server in memory, for tests; it is not a cluster
     Testcluster(demo::ClusterCommand),
-    /// Schedule the pending pods of a cluster on paper
+    /// Schedule the pending pods of a cluster offline (a dry run)
     Simulate(simulate::Options),
     /// Show why a pod goes where it goes, or nowhere
     Explain(explain::Options),
@@ -45,7 +43,7 @@ pub(crate) enum Command {
     /// Check, show, compare and translate scheduler configurations
     #[command(subcommand)]
     Config(config::Command),
-    /// Check what the plugin DynamicScoring is told in its ConfigMap
+    /// Check the ConfigMap of the DynamicScoring plugin
     #[command(subcommand)]
     DynamicScoring(dynamic_scoring::Command),
     /// Print a completion script for a shell

@@ -15,11 +15,11 @@ use crate::{
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Tell everything that is wrong with a configuration, and what is worth a look
+    /// Report all errors and warnings of a configuration
     Check {
         /// The configuration, `-` for stdin
         file: PathBuf,
-        /// Exit with 1 if anything is worth a look
+        /// Exit with 1 if there are warnings
         #[arg(long)]
         strict: bool,
     },
@@ -110,7 +110,7 @@ fn check(file: &Path, strict: bool, console: &mut Console, registry: &Registry) 
     let warnings = loaded.warnings.len();
     let name = input::name(file);
     let verdict = match warnings {
-        0 => format!("{name}: all is well"),
+        0 => format!("{name}: valid"),
         1 => format!("{name}: 1 warning"),
         n => format!("{name}: {n} warnings"),
     };

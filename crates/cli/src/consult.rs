@@ -126,7 +126,7 @@ impl Watcher for Failures {
     }
 
     fn skipped(&self, extender: &str, verb: Verb) {
-        self.count(extender, verb, "was left alone after repeated failures");
+        self.count(extender, verb, "was skipped: circuit open after repeated failures");
     }
 }
 

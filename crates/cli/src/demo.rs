@@ -81,7 +81,8 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     let made = outcome?;
     let bindings = cluster.bindings().len();
     let violations = cluster.violations();
-    console.line(format!("{made} pods made, {bindings} bound, {} rules broken", violations.len()))?;
+    console
+        .line(format!("{made} pods created, {bindings} bound, {} invariant violations", violations.len()))?;
     Ok(if violations.is_empty() { Ending::Well } else { Ending::Found })
 }
 
@@ -197,7 +198,7 @@ async fn stream(
             let bound = cluster.bindings().len();
             let rate = (bound - bound_before) as f64 / reported.elapsed().as_secs_f64();
             console.note(format!(
-                "{:>4} s: {made} pods made, {bound} bound ({rate:.0} a second), {gone} gone again",
+                "{:>4} s: {made} pods created, {bound} bound ({rate:.0} a second), {gone} deleted",
                 started.elapsed().as_secs()
             ));
             (reported, bound_before) = (Instant::now(), bound);

@@ -68,7 +68,7 @@ pub(crate) fn run(command: &Command, console: &mut Console) -> Result<Ending, Fa
     let source = carried(input::text(&options.file)?, options.key.as_deref())?;
     let preferences = dynamic_scoring::read(&source)?;
     if options.cluster.is_empty() {
-        console.line(format!("{}: all is well", source.name))?;
+        console.line(format!("{}: valid", source.name))?;
         console.note("give --cluster to see which nodes each entry selects");
         return Ok(Ending::Well);
     }

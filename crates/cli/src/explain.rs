@@ -169,7 +169,7 @@ fn print_header(explanation: &Explanation, options: &Options, console: &mut Cons
     let (style, verdict) = match &decision.outcome {
         Outcome::Scheduled { node } => (palette.good, format!("goes to {node}")),
         Outcome::Unschedulable => (palette.bad, "is unschedulable".to_owned()),
-        Outcome::Gated => (palette.caution, "is held back".to_owned()),
+        Outcome::Gated => (palette.caution, "is gated".to_owned()),
         Outcome::Error { .. } => (palette.bad, "cannot be decided".to_owned()),
     };
     let pod = paint(palette.heading, crate::style::harmless(&decision.pod.to_string()));

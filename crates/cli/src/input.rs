@@ -104,7 +104,7 @@ fn text_with_content(path: &Path) -> Result<Source, Problem> {
     if source.text.lines().all(|line| is_blank(line.trim())) {
         let hint =
             "give what `kubectl get … -o yaml` prints; if it printed nothing, see what it said on stderr";
-        return Err(Problem::error("there is nothing in this text").at(&source, Location::START).hint(hint));
+        return Err(Problem::error("the file is empty").at(&source, Location::START).hint(hint));
     }
     Ok(source)
 }

@@ -31,7 +31,7 @@ pub(crate) struct Inputs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
 
-    /// Do not call the configuration's extenders: what is shown then lacks their say
+    /// Do not call the configuration's extenders: results are then without their scores
     #[arg(long)]
     no_extenders: bool,
 
@@ -117,6 +117,9 @@ pub(crate) fn tell_extenders(configuration: &Configuration, console: &mut Consol
     let urls: Vec<&str> =
         configuration.extenders.iter().map(|extender| extender.url_prefix.as_str()).collect();
     if !urls.is_empty() {
-        console.note(format!("extenders are left out, so that their say is missing: {}", urls.join(", ")));
+        console.note(format!(
+            "extenders are not called, so results are without their scores: {}",
+            urls.join(", ")
+        ));
     }
 }

@@ -206,10 +206,10 @@ pub(crate) async fn stop_on_signal(stop: CancellationToken) {
             _ = terminate.recv() => {}
         }
         if second {
-            tracing::warn!("asked a second time: ending at once");
+            tracing::warn!("forced shutdown");
             std::process::exit(i32::from(crate::failure::CANNOT));
         }
-        tracing::info!("asked to stop; once more ends it at once");
+        tracing::info!("shutting down; repeat to force");
         stop.cancel();
     }
 }

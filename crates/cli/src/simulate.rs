@@ -226,7 +226,7 @@ fn print_messages<'d>(
 fn print_room<'d>(decided: impl Iterator<Item = &'d Decided>, console: &mut Console) -> Result<(), Failure> {
     let mut decided = decided.peekable();
     if decided.peek().is_some() {
-        console.heading("Unschedulable until room is made")?;
+        console.heading("Waiting for preemption")?;
     }
     for Decided { decision, .. } in decided {
         let Some(Ok(nomination)) = &decision.preemption else { continue };
@@ -266,7 +266,7 @@ fn print_summary(
 fn tell_left_alone(summary: Summary, console: &mut Console) {
     match summary.other_schedulers {
         0 => {}
-        1 => console.note("1 pod of another scheduler is left alone"),
-        n => console.note(format!("{n} pods of other schedulers are left alone")),
+        1 => console.note("skipped 1 pod of another scheduler"),
+        n => console.note(format!("skipped {n} pods of other schedulers")),
     }
 }

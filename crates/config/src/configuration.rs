@@ -1,4 +1,4 @@
-//! A configuration as it holds: defaults filled in, plugins merged.
+//! The effective configuration: defaults filled in, plugins merged.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 

@@ -69,8 +69,7 @@ pub(crate) fn upgrade(source: &Source, root: &Value, version: Version, problems:
 fn warn_of_addresses(text: Text<'_>, problems: &mut Problems) {
     for field in ["healthzBindAddress", "metricsBindAddress"] {
         if text.find(field).is_some_and(|value| !value.is_null()) {
-            let message =
-                "this field is ours in v1: kube-scheduler has it up to v1beta2 only, and refuses it in v1";
+            let message = "this field is a Supercargo extension in v1: kube-scheduler has it up to v1beta2 only, and refuses it in v1";
             problems.push(
                 text.warning(field, message).hint("remove it before you give the file to kube-scheduler"),
             );

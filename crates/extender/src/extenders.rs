@@ -332,7 +332,7 @@ impl Extenders {
         let started = self.clock.uptime();
         if extender.is_ignorable() && !extender.breaker().may_call(started) {
             self.watcher.skipped(extender.name(), verb);
-            let message = format!("extender {:?} is left alone after repeated failures", extender.name());
+            let message = format!("extender {:?}: circuit open after repeated failures", extender.name());
             return Err(CallProblem { how: How::Failed, message });
         }
         let max_bytes = max_answer_bytes(&body);
@@ -366,9 +366,11 @@ impl Extenders {
         match turn {
             Turn::Same => return,
             Turn::Rests => {
-                tracing::warn!(extender = extender.name(), "failed repeatedly: it is left alone for a while")
+                tracing::warn!(extender = extender.name(), "circuit open: it failed repeatedly")
             }
-            Turn::IsBack => tracing::info!(extender = extender.name(), "the extender is back"),
+            Turn::IsBack => {
+                tracing::info!(extender = extender.name(), "circuit closed: the extender answers again")
+            }
         }
         self.watcher.rests(extender.name(), turn == Turn::Rests);
     }

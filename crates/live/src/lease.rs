@@ -177,7 +177,7 @@ impl Shared {
         let lease = self.describe();
         tracing::info!(lease, identity = self.terms.identity, "waiting for the lease");
         if self.acquire().await {
-            tracing::info!(lease, "we lead");
+            tracing::info!(lease, "became leader");
             self.state.send_replace(LeadershipState::Leading);
             self.record_event("became leader");
             self.stay().await;
@@ -342,7 +342,7 @@ impl Shared {
             transitions,
         };
         if self.write(self.world.uptime(), record).await {
-            tracing::info!(lease = self.describe(), "the lease is given back");
+            tracing::info!(lease = self.describe(), "released lease");
         }
     }
 

@@ -292,7 +292,8 @@ impl Reader {
         let place = format!("{}:{}", source.name, at.at.line);
         match self.first_seen.entry((kind, key.clone())) {
             std::collections::hash_map::Entry::Occupied(first) => {
-                let mut problem = problem(source, at, &path, format!("{} {key} is there twice", kind.name()));
+                let mut problem =
+                    problem(source, at, &path, format!("{} {key} is defined twice", kind.name()));
                 problem.hint = Some(format!("the first one is at {}", first.get()));
                 Some(problem)
             }

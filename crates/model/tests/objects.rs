@@ -107,15 +107,15 @@ fn an_object_that_is_there_twice() {
         [(
             3,
             "metadata.name".to_owned(),
-            "Pod default/p is there twice".to_owned(),
+            "Pod default/p is defined twice".to_owned(),
             Some("the first one is at 0.yaml:1".to_owned())
         )]
     );
     // The namespace `default` need not be written, and objects without namespaces have none.
     let spelled_out = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default}}";
-    assert_eq!(told(&[POD, spelled_out])[0].2, "Pod default/p is there twice");
+    assert_eq!(told(&[POD, spelled_out])[0].2, "Pod default/p is defined twice");
     let odd = "{apiVersion: v1, kind: Node, metadata: {name: node, namespace: somewhere}}";
-    assert_eq!(told(&[NODE, odd])[0].2, "Node node is there twice");
+    assert_eq!(told(&[NODE, odd])[0].2, "Node node is defined twice");
     // Another namespace or another kind is another object.
     let elsewhere = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: elsewhere}}";
     let service = "{apiVersion: v1, kind: Service, metadata: {name: p}}";

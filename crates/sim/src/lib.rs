@@ -1,4 +1,4 @@
-//! Clusters on paper: what would be placed where, what was placed where in a trace, and whether that is what
+//! Offline clusters: what would be placed where, what was placed where in a trace, and whether that is what
 //! kube-scheduler answered.
 //!
 //! Texts come in, results go out: files are the caller's.

@@ -168,7 +168,7 @@ pub(super) fn print_silent(
     let silent: Vec<&str> =
         choices.iter().map(|choice| &*choice.plugin).filter(|name| !spoke(name)).collect();
     if !silent.is_empty() {
-        console.paragraph(INDENT, &format!("Nothing to say about this pod: {}.", silent.join(", ")))?;
+        console.paragraph(INDENT, &format!("Plugins that skipped this pod: {}.", silent.join(", ")))?;
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Write the configuration as it holds to a file, and end
+    /// Write the effective configuration to a file and exit
     #[arg(long, value_name = "FILE")]
     pub(crate) write_config_to: Option<PathBuf>,
 

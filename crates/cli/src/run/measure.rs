@@ -226,7 +226,7 @@ impl Watcher for Measured {
             How::Refused => ExtenderResult::Refused,
             How::Failed => ExtenderResult::Failed,
             How::TimedOut => ExtenderResult::TimedOut,
-            How::Lied => ExtenderResult::Lied,
+            How::Lied => ExtenderResult::Invalid,
         };
         self.metrics.extenders.called(extender, extender_verb(verb), result, took);
     }
@@ -248,7 +248,7 @@ impl Watcher for Measured {
     }
 
     fn rests(&self, extender: &str, rests: bool) {
-        self.metrics.extenders.resting(extender, rests);
+        self.metrics.extenders.circuit_open(extender, rests);
     }
 }
 

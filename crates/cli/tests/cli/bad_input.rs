@@ -38,7 +38,7 @@ fn the_same_file_twice() {
     let folder = data().join("../../../..");
     let ran = run(&folder, "simulate --cluster examples/pods.yaml --pods examples/pods.yaml", "");
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("Pod shop/web-6d5f8c9b7-h5r7c is there twice"), "{ran}");
+    assert!(ran.stderr.contains("Pod shop/web-6d5f8c9b7-h5r7c is defined twice"), "{ran}");
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn check_shows_which_nodes_each_entry_selects_now() {
             r#"{"line":10,"score":1,"nodes":["new","old"]}"#,
         ]
     );
-    assert_eq!(supercargo("dynamic-scoring check scores.yaml -q", &[]).stdout, "scores.yaml: all is well\n");
+    assert_eq!(supercargo("dynamic-scoring check scores.yaml -q", &[]).stdout, "scores.yaml: valid\n");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn check_tells_what_is_wrong_and_where() {
 fn the_manifest_of_a_config_map_does_as_well() {
     let map = config_map(SCORES);
     let ran = supercargo("dynamic-scoring check map.yaml -q", &[("map.yaml", &map)]);
-    assert_eq!(ran.stdout, "map.yaml/now.yaml: all is well\n", "{ran}");
+    assert_eq!(ran.stdout, "map.yaml/now.yaml: valid\n", "{ran}");
     let explain = "--dynamic-scoring map.yaml --now 2020-12-10T12:00:00Z";
     assert_eq!(explained(explain, &[("map.yaml", &map)]).0, serde_json::json!([-19, 11]));
     let two = map.replace("data: {", "data: {other: x, ");

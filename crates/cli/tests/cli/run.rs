@@ -135,7 +135,7 @@ fn the_demo_ends_by_itself_and_breaks_no_rule() {
     let ran = supercargo("demo --nodes 30 --rate 40 --for 3s --port 0");
     assert_eq!(ran.code, Some(0), "{ran}");
     assert!(ran.stderr.contains("not a Kubernetes cluster"), "{ran}");
-    assert!(ran.stdout.contains("bound, 0 rules broken"), "{ran}");
+    assert!(ran.stdout.contains("bound, 0 invariant violations"), "{ran}");
     let bound: usize = ran.stdout.split(' ').nth(3).and_then(|word| word.parse().ok()).unwrap_or_default();
     assert!(bound > 10, "{ran}");
 }

@@ -38,7 +38,7 @@ fn instance(stage: &Stage, name: &str) -> SchedulerProcess {
 }
 
 fn wait_until_leading(process: &SchedulerProcess) {
-    wait_until("it leads", || process.log().contains("we lead"));
+    wait_until("it leads", || process.log().contains("became leader"));
 }
 
 fn holder(stage: &Stage) -> Value {
@@ -85,7 +85,7 @@ fn asked_to_stop_under_load_then_the_lease_is_given_back_and_another_goes_on_at_
     wait_for_bindings(&stage, PODS / 4);
     first.signal("TERM");
     assert_eq!(first.wait_for_end().code(), Some(0));
-    assert!(first.log().contains("the lease is given back"));
+    assert!(first.log().contains("released lease"));
     all_is_well(&stage, &second, PODS);
     let mut second = second;
     second.signal("TERM");

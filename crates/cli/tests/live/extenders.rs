@@ -132,7 +132,7 @@ fn an_ignorable_one_that_is_dead_is_passed_over_and_then_left_alone() {
     (0..6).for_each(|i| drop(stage.wait_until_bound(&format!("gpu-{i}"))));
     assert_eq!(scheduler.metric("supercargo_extender_calls_total", "result=\"failed\""), 3.0);
     assert_eq!(scheduler.metric("supercargo_extender_skipped_total", ""), 3.0);
-    assert_eq!(scheduler.metric("supercargo_extender_resting", ""), 1.0);
+    assert_eq!(scheduler.metric("supercargo_extender_circuit_open", ""), 1.0);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_lie_is_told_with_its_extender_and_harms_nothing_else() {
         stage.make(pod("plain"));
         stage.wait_until_bound("plain");
         wait_until("it is tried again", || {
-            scheduler.metric("supercargo_extender_calls_total", "result=\"lied\"") > 1.0
+            scheduler.metric("supercargo_extender_calls_total", "result=\"invalid\"") > 1.0
         });
     }
 }

@@ -77,11 +77,11 @@ fn holder(stage: &Stage) -> Value {
 fn the_leader_is_killed_then_another_takes_over_and_gives_the_lease_back_in_the_end() {
     let stage = filled_stage();
     let mut first = candidate(&stage);
-    wait_until("it leads", || first.log().contains("we lead"));
+    wait_until("it leads", || first.log().contains("became leader"));
     let first_holder = holder(&stage);
     let mut second = candidate(&stage);
     first.kill();
-    wait_until("the other leads", || second.log().contains("we lead"));
+    wait_until("the other leads", || second.log().contains("became leader"));
     all_nodes_are_full(&stage);
     assert_ne!(holder(&stage), first_holder);
     second.signal("TERM");

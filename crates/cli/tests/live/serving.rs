@@ -56,7 +56,7 @@ fn a_decision_of_seconds_holds_up_neither_health_nor_the_lease() {
     let guest = Guest::new(&crate::guests::prefers("red", "(loop $for_ever (br $for_ever))"));
     let profile = format!(
         "profiles: [{{schedulerName: {}, plugins: {{score: {{enabled: [{{name: Colour}}]}}}}, pluginConfig: \
-         [{{name: Colour, args: {{guestURL: 'file://{}', fuel: 1000000000000, timeout: 5s}}}}]}}]",
+         [{{name: Colour, args: {{guestURL: 'file://{}', fuel: 1000000000000, timeout: 2s}}}}]}}]",
         stage.name,
         guest.path()
     );
@@ -70,9 +70,9 @@ fn a_decision_of_seconds_holds_up_neither_health_nor_the_lease() {
     ];
     let scheduler = stage.start_with(&profile, &terms);
     scheduler.wait_until_ready();
-    wait_until("it leads", || scheduler.log().contains("we lead"));
+    wait_until("it leads", || scheduler.log().contains("became leader"));
     stage.make(pod("p"));
-    // Two attempts at least, each of which takes five seconds.
+    // Two attempts, each of which takes twice two seconds: what fails on the fast path is asked again in full.
     let until = Instant::now() + Duration::from_secs(8);
     let mut renewals = Vec::new();
     while Instant::now() < until {
@@ -90,7 +90,7 @@ fn a_decision_of_seconds_holds_up_neither_health_nor_the_lease() {
     assert!(renewals.len() > 8, "it was renewed {} times in eight seconds", renewals.len());
     assert!(!scheduler.log().contains("the lease is lost"));
     let decided = scheduler.metric("scheduler_scheduling_algorithm_duration_seconds_sum", "");
-    assert!(decided > 4.0, "it should have been busy deciding, for {decided} s");
+    assert!(decided > 3.0, "it should have been busy deciding, for {decided} s");
 }
 
 #[test]

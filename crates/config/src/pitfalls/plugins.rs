@@ -61,7 +61,7 @@ fn no_effect(seen: &Seen<'_>, point: &str, name: &str, all: bool) -> Option<(Str
     };
     let on_by_default = defaults::PLUGINS.iter().any(|(default, _)| *default == name);
     if point == "multiPoint" {
-        return (!on_by_default).then(|| (format!("{name} is not on by default"), None));
+        return (!on_by_default).then(|| (format!("{name} is not enabled by default"), None));
     }
     if !plugin.points().iter().any(|served| served.name() == point) {
         let served: Vec<&str> = plugin.points().iter().map(|point| point.name()).collect();
@@ -69,7 +69,7 @@ fn no_effect(seen: &Seen<'_>, point: &str, name: &str, all: bool) -> Option<(Str
         return Some((format!("{name} does not serve {point}"), Some(hint)));
     }
     let on = seen.merged.multi_point.iter().any(|entry| &*entry.name == name);
-    (!on).then(|| (format!("{name} is not on"), None))
+    (!on).then(|| (format!("{name} is not enabled"), None))
 }
 
 fn arguments_without_effect(seen: &Seen<'_>, problems: &mut Problems) {

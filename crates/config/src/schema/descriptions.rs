@@ -73,7 +73,7 @@ pub(super) const DESCRIPTIONS: &[(&str, &str)] = &[
         "tieBreak",
         "Which of the best nodes is taken: random, the default, or first in node order. Supercargo's own.",
     ),
-    ("preEnqueue", "Plugins that say whether a pod may enter the queue."),
+    ("preEnqueue", "Plugins that decide whether a pod may enter the queue."),
     ("queueSort", "The plugin that sorts the queue; exactly one, the same in all profiles."),
     ("preFilter", "Plugins that prepare filtering."),
     ("filter", "Plugins that refuse nodes."),
@@ -84,7 +84,7 @@ pub(super) const DESCRIPTIONS: &[(&str, &str)] = &[
     ("permit", "Plugins that can hold a placed pod back."),
     ("preBind", "Plugins that do what must be done before a pod is bound."),
     ("bind", "Plugins that bind pods; the first that does ends the round."),
-    ("postBind", "Plugins that are told when a pod is bound."),
+    ("postBind", "Plugins that are called after a pod was bound."),
     ("placementGenerate", "For pod groups, which are not scheduled here."),
     ("placementScore", "For pod groups, which are not scheduled here."),
 ];

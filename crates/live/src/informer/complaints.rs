@@ -13,23 +13,23 @@ const PAUSE: Duration = Duration::from_secs(10);
 pub(super) struct Complaints {
     kind: Kind,
     last: Option<Duration>,
-    unsaid: u64,
+    suppressed: u64,
 }
 
 impl Complaints {
     pub(super) fn new(kind: Kind) -> Self {
-        Self { kind, last: None, unsaid: 0 }
+        Self { kind, last: None, suppressed: 0 }
     }
 
     /// Says it, or counts it among those that the next line mentions.
     pub(super) fn say(&mut self, world: &dyn World, what: &str) {
         let now = world.uptime();
         if self.last.is_some_and(|then| now.saturating_sub(then) < PAUSE) {
-            self.unsaid += 1;
+            self.suppressed += 1;
             return;
         }
-        let unsaid = std::mem::take(&mut self.unsaid);
+        let suppressed = std::mem::take(&mut self.suppressed);
         self.last = Some(now);
-        tracing::warn!(kind = self.kind.name(), unsaid, "{what}");
+        tracing::warn!(kind = self.kind.name(), suppressed, "{what}");
     }
 }

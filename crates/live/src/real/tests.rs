@@ -75,7 +75,7 @@ async fn a_refused_connection_was_never_sent() {
     let Err(Unanswered::NotSent(why)) = world(&address).await.send(Request::get("/")).await else {
         panic!("sent");
     };
-    assert_eq!(why, format!("nobody listens at http://{address} (connection refused)"));
+    assert_eq!(why, format!("connection refused by http://{address}"));
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ pub(super) fn unanswered(error: &(dyn Error + 'static), server: &str) -> Unanswe
 pub(super) fn told(error: &(dyn Error + 'static), server: &str) -> String {
     let io = causes(error).find_map(|cause| cause.downcast_ref::<io::Error>());
     match io.map(io::Error::kind) {
-        Some(io::ErrorKind::ConnectionRefused) => format!("nobody listens at {server} (connection refused)"),
+        Some(io::ErrorKind::ConnectionRefused) => format!("connection refused by {server}"),
         Some(io::ErrorKind::TimedOut) => format!("{server} cannot be reached (timed out)"),
         Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
             format!("there is no way to {server} (network unreachable)")

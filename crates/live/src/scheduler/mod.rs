@@ -146,7 +146,7 @@ pub struct Scheduler {
     reporter: Reporter,
     lease: Option<Lease>,
     meter: Arc<dyn Meter>,
-    reported_at: Duration,
+    next_report: Duration,
     /// When the watch event that is being taken in was begun with.
     handling_since: Option<Duration>,
 }
@@ -191,7 +191,7 @@ impl Scheduler {
             consultations: Consultations::default(),
             binding_turns: Arc::default(),
             evictions: Arc::new(Semaphore::new(EVICTIONS_AT_ONCE)),
-            reported_at: Duration::ZERO,
+            next_report: Duration::ZERO,
             handling_since: None,
             world,
             engine,
@@ -352,10 +352,10 @@ impl Scheduler {
     /// Tells how things stand, about once a second.
     fn report_stats(&mut self) {
         let now = self.world.uptime();
-        if now < self.reported_at + STATS_EVERY {
+        if now < self.next_report {
             return;
         }
-        self.reported_at = now;
+        self.next_report = now + STATS_EVERY;
         self.meter.leads(self.lease.as_ref().is_none_or(Lease::is_held));
         let refused = self.queue.refused_by_plugin();
         let mut waiting = self.queue.counts();

@@ -80,7 +80,7 @@ impl Scheduler {
         self.unsynced.swap_remove(index);
         if self.unsynced.is_empty() {
             let cluster = self.engine.cluster();
-            tracing::info!(nodes = cluster.node_count(), pods = cluster.pods().len(), "all is read");
+            tracing::info!(nodes = cluster.node_count(), pods = cluster.pods().len(), "caches synced");
             self.synced.send_replace(true);
         }
     }

@@ -346,7 +346,7 @@ dynamicScores:
         assert!(told.starts_with(expected), "{told} should be {expected}");
     }
     for (text, problem) in [
-        ("", "line 1: there is nothing in this text"),
+        ("", "line 1: the file is empty"),
         ("a: 1\n---\nb: 2\n", "line 3: expected one document, found several"),
         ("dynamicScores: [", "line 1: "),
     ] {

@@ -110,7 +110,7 @@ fn the_document<'d>(source: &Source, documents: &'d [Value]) -> Result<&'d Value
         [document] => Ok(document),
         [] => {
             let hint = "to prefer no node, write `dynamicScores: []`, or delete the ConfigMap";
-            Err(Problem::error("there is nothing in this text").at(source, Location::START).hint(hint))
+            Err(Problem::error("the file is empty").at(source, Location::START).hint(hint))
         }
         [_, second, ..] => Err(Problem::error("expected one document, found several").at(source, second.at)),
     }

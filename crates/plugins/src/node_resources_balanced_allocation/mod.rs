@@ -52,7 +52,7 @@ impl NodeResourcesBalancedAllocation {
         let mut problems = Problems::default();
         for (i, resource) in resources.iter().enumerate() {
             if resources[..i].iter().any(|other| other.name == resource.name) {
-                let message = format!("{} is there twice", resource.name);
+                let message = format!("{} is defined twice", resource.name);
                 problems.push(args.problem(&format!("resources[{i}].name"), message));
             }
             if resource.weight != 1 {

@@ -128,7 +128,7 @@ impl ClientFamilies {
             ),
             rate_limiter: define.histograms(
                 "rest_client_rate_limiter_duration_seconds",
-                "How long requests were held back by our own rate limit.",
+                "How long requests were delayed by client-side throttling.",
                 REQUEST_SECONDS.to_vec(),
                 &["verb", "host"],
             ),

@@ -16,7 +16,7 @@ pub struct Extenders {
     skipped: IntCounterVec,
     left_out: IntCounterVec,
     anomalies: IntCounterVec,
-    resting: IntGaugeVec,
+    circuit_open: IntGaugeVec,
 }
 
 impl Extenders {
@@ -49,9 +49,9 @@ impl Extenders {
                 "Scores of extenders that are passed over or out of range, as kube-scheduler takes them.",
                 &["extender", "anomaly"],
             ),
-            resting: define.gauges(
-                "supercargo_extender_resting",
-                "1 while an ignorable extender is left alone after repeated failures.",
+            circuit_open: define.gauges(
+                "supercargo_extender_circuit_open",
+                "1 while the circuit of an ignorable extender is open after repeated failures.",
                 &["extender"],
             ),
         }
@@ -78,8 +78,8 @@ impl Extenders {
         self.anomalies.with_label_values(&[extender, anomaly.as_str()]).inc_by(count);
     }
 
-    /// Whether an extender is left alone.
-    pub fn resting(&self, extender: &str, resting: bool) {
-        self.resting.with_label_values(&[extender]).set(i64::from(resting));
+    /// Whether an extender's circuit is open.
+    pub fn circuit_open(&self, extender: &str, circuit_open: bool) {
+        self.circuit_open.with_label_values(&[extender]).set(i64::from(circuit_open));
     }
 }

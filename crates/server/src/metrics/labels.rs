@@ -169,7 +169,7 @@ label! {
         Failed = "failed",
         TimedOut = "timeout",
         /// Its answer cannot be true.
-        Lied = "lied",
+        Invalid = "invalid",
     }
 }
 

@@ -52,7 +52,7 @@ impl ProfileFamilies {
             ),
             evaluations: define.counters(
                 "scheduler_plugin_evaluation_total",
-                "Cycles in which a plugin had its say at PreFilter, Filter, PreScore or Score.",
+                "Cycles in which a plugin was evaluated at PreFilter, Filter, PreScore or Score.",
                 &["plugin", "extension_point", "profile"],
             ),
             unschedulable: define.gauges(

@@ -213,7 +213,7 @@ impl Queues {
             ),
             hints: define.histograms(
                 "scheduler_queueing_hint_execution_duration_seconds",
-                "How long a plugin took to say whether an event helps a pod.",
+                "Duration of queueing hints, by plugin, event and hint.",
                 exponential(0.00001, 1.5, 20),
                 &["plugin", "event", "hint"],
             ),

@@ -74,7 +74,7 @@ fn measure_everything(metrics: &Metrics) {
     for &anomaly in ScoreAnomaly::ALL {
         metrics.extenders.anomalous("http://x", anomaly, 1);
     }
-    metrics.extenders.resting("http://x", true);
+    metrics.extenders.circuit_open("http://x", true);
     Watched::ALL.iter().for_each(|&resource| metrics.own.watch_restarted(resource));
     metrics.own.events_dropped(1);
     metrics.own.dynamic_scoring_is_broken();

@@ -161,7 +161,7 @@ fn files_that_are_no_guests_are_told_with_a_hint() {
         &module(r#"(module (import "supercargo" "now" (func (result i64))))"#),
         &[
             "it imports supercargo.now",
-            "hint: a guest can import supercargo.node_column, supercargo.pod_attribute",
+            "hint: a guest can import supercargo.node_column, supercargo.pod_fact",
         ],
     );
     check(
@@ -228,7 +228,7 @@ fn what_goes_wrong_at_the_start_is_an_error_of_the_configuration() {
         "there is no node attribute \"lable\"; did you mean label? (in supercargo_init)",
     );
     check(
-        &init("(call $pod_attribute (i32.const 32) (i32.const 7) (i32.const 0))"),
+        &init("(call $pod_fact (i32.const 32) (i32.const 7) (i32.const 0))"),
         "",
         "there is no pod attribute \"lable\"; did you mean label? (in supercargo_init)",
     );

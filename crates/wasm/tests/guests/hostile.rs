@@ -147,7 +147,7 @@ fn fails_for_some() -> Vec<u8> {
     guest(
         r#"(data (i32.const 16) "priority")
            (func (export "supercargo_init") (param i32 i32) (result i32)
-             (drop (call $pod_attribute (i32.const 16) (i32.const 8) (i32.const 0))) (i32.const 0))
+             (drop (call $pod_fact (i32.const 16) (i32.const 8) (i32.const 0))) (i32.const 0))
            (func (export "supercargo_score") (param $frame i32) (result i32)
              (if (i64.eq (i64.load (i32.load offset=16 (local.get $frame))) (i64.const 1)) (then unreachable))
              (call $fill (local.get $frame) (i64.const 10))
@@ -226,7 +226,7 @@ fn texts_that_only_one_pod_knows_do_not_pile_up() {
     let reads_names = guest(
         r#"(data (i32.const 16) "name")
            (func (export "supercargo_init") (param i32 i32) (result i32)
-             (drop (call $pod_attribute (i32.const 16) (i32.const 4) (i32.const 2))) (i32.const 0))
+             (drop (call $pod_fact (i32.const 16) (i32.const 4) (i32.const 2))) (i32.const 0))
            (func (export "supercargo_score") (param i32) (result i32) (i32.const 0))"#,
     );
     let stage = Stage::with(reads_names);

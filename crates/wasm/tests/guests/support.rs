@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// What every guest in these tests begins with: imports, a memory, an allocator.
 const BEGINNING: &str = r#"
   (import "supercargo" "node_column" (func $node_column (param i32 i32 i32) (result i32)))
-  (import "supercargo" "pod_fact" (func $pod_attribute (param i32 i32 i32) (result i32)))
+  (import "supercargo" "pod_fact" (func $pod_fact (param i32 i32 i32) (result i32)))
   (import "supercargo" "intern" (func $intern (param i32 i32) (result i32)))
   (import "supercargo" "fail" (func $fail (param i32 i32)))
   (memory (export "memory") 1)
