@@ -21,6 +21,8 @@ use crate::{
 
 /// Beyond this share of the nodes, starting anew is cheaper than updating.
 const UPDATE_AT_MOST: usize = 16;
+/// How many columns are kept for their memory when pods of another signature need fewer.
+const SPARE_COLUMNS: usize = 4;
 /// Nodes are put into classes after so many pods for which the same nodes were open: before, it would not pay.
 const CALM_PODS: u32 = 4;
 
@@ -40,12 +42,13 @@ struct Column {
 }
 
 impl Column {
-    fn new(plugin: Name, weight: i32, part: ScorePart, spare: Vec<f64>) -> Self {
+    fn new(plugin: Name, weight: i32, part: ScorePart, spare: &mut Vec<Vec<f64>>) -> Self {
         let ScorePart { mut scores, normalization } = part;
         let raw = match &mut scores {
             // They are the column, until the signature is compiled anew.
             RawScores::Fixed(raw) => std::mem::take(raw),
-            _ => spare,
+            RawScores::Constant(_) => Vec::new(),
+            _ => spare.pop().unwrap_or_default(),
         };
         let reads_open = match &scores {
             RawScores::Constant(_) | RawScores::Fixed(_) | RawScores::ByNode(_) => false,
@@ -191,7 +194,10 @@ pub(crate) struct SignatureState {
     calm: Option<u32>,
     /// The highest total, and how many nodes have it; `None` if no node is open.
     best: Option<(f64, usize)>,
+    /// When this was known; `None` if it was only compiled so far.
     known_at: Option<Moment>,
+    /// What was known at that moment is lost, but what was compiled holds.
+    starts_anew: bool,
     touched: Vec<NodeId>,
     /// Why each node is closed, once that was asked for.
     refusals: Option<Refusals>,
@@ -199,6 +205,8 @@ pub(crate) struct SignatureState {
     unsure: Vec<NodeId>,
     /// The nodes that were open before, or those that are looked at.
     spare: Vec<f64>,
+    /// Columns that are not needed now: kept for their memory.
+    spare_columns: Vec<Vec<f64>>,
 }
 
 impl SignatureState {
@@ -223,10 +231,12 @@ impl SignatureState {
             calm: Some(0),
             best: None,
             known_at: None,
+            starts_anew: false,
             touched: Vec::new(),
             refusals: None,
             unsure: Vec::new(),
             spare: Vec::new(),
+            spare_columns: Vec::new(),
         };
         signature.set_columns(scores);
         signature.find_opaque();
@@ -254,11 +264,12 @@ impl SignatureState {
     }
 
     fn set_columns(&mut self, scores: Vec<(Name, i32, ScorePart)>) {
-        let mut spare: Vec<Vec<f64>> = self.columns.drain(..).map(|column| column.raw).collect();
-        let columns = scores.into_iter();
-        self.columns.extend(columns.map(|(plugin, weight, part)| {
-            Column::new(plugin, weight, part, spare.pop().unwrap_or_default())
-        }));
+        self.spare_columns.extend(self.columns.drain(..).map(|column| column.raw));
+        for (plugin, weight, part) in scores {
+            self.columns.push(Column::new(plugin, weight, part, &mut self.spare_columns));
+        }
+        // Fixed scores bring a column of their own each time.
+        self.spare_columns.truncate(SPARE_COLUMNS);
     }
 
     fn find_opaque(&mut self) {
@@ -330,11 +341,15 @@ impl SignatureState {
             // What is asked anew may read more of a pod than its signature.
             self.pod.clone_from(pod);
             self.failed = false;
-        } else if current {
+        } else if current && !self.starts_anew {
             return Some(());
         }
         match self.known_at {
             None => self.start(cluster, laps),
+            Some(moment) if self.starts_anew => {
+                cluster.changes().since(moment).map(drop)?;
+                self.start(cluster, laps);
+            }
             Some(moment) if self.has_opaque => self.ask_anew(cluster, moment, laps)?,
             Some(moment) => self.follow(cluster, moment, laps)?,
         }
@@ -355,7 +370,8 @@ impl SignatureState {
         // What is asked anew for every pod is not asked for this.
         let follows =
             !self.has_opaque && self.catch_up(cluster, self.scope, &pod, &mut Laps::none()).is_some();
-        self.known_at = follows.then_some(to);
+        self.known_at = Some(to);
+        self.starts_anew = !follows;
     }
 
     /// Whether a node is open.
@@ -544,6 +560,7 @@ impl SignatureState {
     /// Works everything out from nothing.
     fn start(&mut self, cluster: &Cluster, laps: &mut Laps<'_>) {
         self.known_at = Some(cluster.changes().now());
+        self.starts_anew = false;
         self.node_classes = None;
         let columns = cluster.columns();
         let places = columns.len();

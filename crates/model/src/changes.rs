@@ -1,4 +1,4 @@
-//! What has changed lately, so that whoever keeps answers knows which of them to mend.
+//! What has changed lately, so that whoever keeps answers knows which of them to update.
 
 use std::{collections::VecDeque, sync::Arc};
 
