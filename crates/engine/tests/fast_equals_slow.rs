@@ -18,7 +18,6 @@ use supercargo_model::{
     AlreadyBound, Cluster, Key, Name, Node, NodeId, NodeInfo, Pod, Timestamp,
     changes::Moment,
     object::{Kind, Object},
-    pod_owner::PodOwnerKind,
     testing::object,
 };
 
@@ -316,7 +315,7 @@ fn event(random: &mut Random, engine: &mut Engine, templates: &[Pod], serial: &m
         4 => {
             let key = Key::new("default", "web");
             if random.chance(2) {
-                cluster.remove(Kind::PodOwner(PodOwnerKind::Service), &key);
+                cluster.remove(Kind::Service, &key);
             } else {
                 cluster.put(
                     object(json!({"apiVersion": "v1", "kind": "Service",

@@ -4,10 +4,12 @@
 //! [`registry::Registry`]. A [`profile::Profile`] is a choice of plugins with weights; it runs them and combines their
 //! scores. No particular plugin, no I/O.
 
+pub mod assumed;
 pub mod changes;
 pub mod event;
 pub mod fast;
 pub mod formula;
+pub mod handle;
 pub mod normalize;
 mod opaque;
 pub mod points;
@@ -20,6 +22,7 @@ pub mod stopwatch;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod vector;
+pub mod waiting;
 
 pub use points::{MAX_SCORE, MIN_SCORE, Prepared, ScoreInput};
 pub use status::{Code, Status, Verdict};

@@ -12,7 +12,9 @@ use std::{
 use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 use crate::{
+    assumed::ReserveCycle,
     event::EventInterest,
+    handle::Effect,
     preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated, Resolvable},
     status::{Status, Verdict},
 };
@@ -225,11 +227,12 @@ pub trait NormalizeScore: Send + Sync {
     fn normalize(&self, input: ScoreInput<'_>, column: &mut [i64]) -> Verdict;
 }
 
-/// Keeps its own books about placed pods.
+/// Keeps what a pod needs on its node for it.
 pub trait Reserve: Send + Sync {
-    /// The pod is about to be placed on the node.
-    fn reserve(&self, pod: &Pod, node: &str) -> Verdict;
-    /// It will not be placed there after all. Must not fail, and may be called without a reserve before it.
+    /// The pod is about to be placed on the node. What others have to see as given is [assumed](ReserveCycle::assume).
+    fn reserve(&self, cycle: &mut ReserveCycle<'_>, pod: &Arc<Pod>, node: &Name) -> Verdict;
+    /// It will not be placed there after all. Must not fail, and may be called without a reserve before it. What was
+    /// assumed is taken back without the plugin's doing.
     fn unreserve(&self, pod: &Pod, node: &str);
 }
 
@@ -291,13 +294,13 @@ pub enum Permission {
     },
 }
 
-/// Can hold a placed pod back before it is bound.
+/// Can hold a placed pod back before it is bound. Decided in the scheduling cycle; who waits holds up nobody else.
 pub trait Permit: Send + Sync {
-    /// Lets the pod through, refuses it, or makes it wait.
-    fn permit(&self, pod: &Pod, node: &str) -> Result<Permission, Status>;
+    /// Lets the pod through, refuses it, or makes it wait. The cluster has the pod on the node already.
+    fn permit(&self, cluster: &Cluster, pod: &Arc<Pod>, node: &Name) -> Result<Permission, Status>;
 }
 
-/// Does what must be done before a pod is bound.
+/// Does what must be done before a pod is bound, beside the deciding task: it may take its time.
 pub trait PreBind: Send + Sync {
     /// Whether there is anything to do for the pod. If there is, the pod's status names the node meanwhile.
     fn is_needed(&self, _pod: &Pod, _node: &str) -> bool {
@@ -305,7 +308,7 @@ pub trait PreBind: Send + Sync {
     }
 
     /// Prepares the node for the pod.
-    fn pre_bind(&self, pod: &Pod, node: &str) -> Verdict;
+    fn pre_bind<'a>(&'a self, pod: &'a Arc<Pod>, node: &'a Name) -> Effect<'a, Verdict>;
 }
 
 /// The order to bind a pod to a node.
@@ -321,13 +324,20 @@ pub struct Binding {
     pub node: Name,
 }
 
-/// Carries a binding out, where there is somebody to carry it out to.
-pub trait BindTarget {
-    /// Binds the pod.
-    fn bind(&self, binding: &Binding) -> Verdict;
+impl Binding {
+    /// The order to bind a pod.
+    pub fn new(pod: &Pod, node: &Name) -> Self {
+        Self {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            node: node.clone(),
+        }
+    }
 }
 
 /// What a Bind plugin did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// The pod is bound.
     Done,
@@ -338,13 +348,13 @@ pub enum Bound {
 /// Binds a pod to a node.
 pub trait Bind: Send + Sync {
     /// Binds the pod, or leaves it to the next plugin.
-    fn bind(&self, target: &dyn BindTarget, pod: &Pod, node: &Name) -> Result<Bound, Status>;
+    fn bind<'a>(&'a self, pod: &'a Arc<Pod>, node: &'a Name) -> Effect<'a, Result<Bound, Status>>;
 }
 
 /// Told after a pod was bound.
 pub trait PostBind: Send + Sync {
     /// The pod is bound.
-    fn post_bind(&self, pod: &Pod, node: &str);
+    fn post_bind<'a>(&'a self, pod: &'a Arc<Pod>, node: &'a Name) -> Effect<'a, ()>;
 }
 
 /// Says which events in the cluster can make a pod schedulable that the plugin refused.

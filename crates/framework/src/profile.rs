@@ -10,7 +10,9 @@ use std::{
 use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 use crate::{
+    assumed::ReserveCycle,
     fast::{Compiled, FastFilter, FastScore, FilterPart, RawScores, ScorePart},
+    handle::{Handle, HandleRef},
     opaque::{PluginFilter, PluginScore},
     points::{
         Bind, CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Permit, PostBind, PostFilter,
@@ -131,6 +133,9 @@ pub struct Profile {
     pre_bind: Vec<Named<dyn PreBind>>,
     bind: Vec<Named<dyn Bind>>,
     post_bind: Vec<Named<dyn PostBind>>,
+    handles: Vec<HandleRef>,
+    /// The plugins whose effects never block their thread.
+    give_way: BTreeSet<Name>,
 }
 
 /// What came of the PreFilter plugins, if none refused the pod.
@@ -226,6 +231,11 @@ impl Profile {
             pre_bind: pick.all(Point::PreBind, |p| p.pre_bind.clone())?,
             bind,
             post_bind: pick.all(Point::PostBind, |p| p.post_bind.clone())?,
+            handles: spec.plugins.values().map(|plugin| plugin.handle.clone()).collect(),
+            give_way: {
+                let give_way = spec.plugins.iter().filter(|(_, plugin)| plugin.gives_way);
+                give_way.map(|(name, _)| name.clone()).collect()
+            },
             pre_filter,
             pre_score,
         })
@@ -547,10 +557,25 @@ impl Profile {
             .collect()
     }
 
+    /// Connects all plugins with what their effects go through.
+    pub fn connect(&self, handle: &Arc<dyn Handle>) {
+        self.handles.iter().for_each(|plugin| plugin.connect(handle));
+    }
+
+    /// Whether a plugin's effects never block their thread.
+    pub fn gives_way(&self, plugin: &str) -> bool {
+        self.give_way.contains(plugin)
+    }
+
     /// Runs all Reserve plugins; if one refuses, all are told to forget the pod again.
-    pub fn reserve(&self, pod: &Pod, node: &str) -> Result<(), Rejection> {
+    pub fn reserve(
+        &self,
+        cycle: &mut ReserveCycle<'_>,
+        pod: &Arc<Pod>,
+        node: &Name,
+    ) -> Result<(), Rejection> {
         for Named { name, plugin } in &self.reserve {
-            if let Err(status) = plugin.reserve(pod, node) {
+            if let Err(status) = plugin.reserve(cycle, pod, node) {
                 self.unreserve(pod, node);
                 return Err(rejection(name, status));
             }
@@ -571,20 +596,18 @@ impl Profile {
     }
 
     /// The PreBind plugins, in their order.
-    pub fn pre_binders(&self) -> impl Iterator<Item = (&Name, &dyn PreBind)> {
-        self.pre_bind.iter().map(|named| (&named.name, &*named.plugin))
+    pub fn pre_binders(&self) -> impl Iterator<Item = (&Name, &Arc<dyn PreBind>)> {
+        self.pre_bind.iter().map(|named| (&named.name, &named.plugin))
     }
 
     /// The Bind plugins, in their order.
-    pub fn binders(&self) -> impl Iterator<Item = (&Name, &dyn Bind)> {
-        self.bind.iter().map(|named| (&named.name, &*named.plugin))
+    pub fn binders(&self) -> impl Iterator<Item = (&Name, &Arc<dyn Bind>)> {
+        self.bind.iter().map(|named| (&named.name, &named.plugin))
     }
 
-    /// Tells all PostBind plugins that a pod was bound.
-    pub fn post_bind(&self, pod: &Pod, node: &str) {
-        for Named { plugin, .. } in &self.post_bind {
-            plugin.post_bind(pod, node);
-        }
+    /// The PostBind plugins, in their order.
+    pub fn post_binders(&self) -> impl Iterator<Item = (&Name, &Arc<dyn PostBind>)> {
+        self.post_bind.iter().map(|named| (&named.name, &named.plugin))
     }
 }
 

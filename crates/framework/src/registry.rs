@@ -14,6 +14,7 @@ use supercargo_manifest::{self as manifest, Problem, Problems, Severity, Source,
 use supercargo_model::Name;
 
 use crate::fast::{FastFilter, FastScore};
+use crate::handle::HandleRef;
 use crate::points::{
     Bind, CycleStart, Filter, NormalizeScore, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter,
     PreScore, QueueSort, Requeue, Reserve, Score,
@@ -95,6 +96,9 @@ pub struct Plugin {
     pub(crate) cycle_start: Option<Arc<dyn CycleStart>>,
     pub(crate) fast_filter: Option<Arc<dyn FastFilter>>,
     pub(crate) fast_score: Option<Arc<dyn FastScore>>,
+    pub(crate) handle: HandleRef,
+    /// Its effects give way instead of blocking their thread.
+    pub(crate) gives_way: bool,
 }
 
 impl Plugin {
@@ -114,17 +118,23 @@ pub struct Args<'a> {
     path: String,
     /// Where the shape of the plugin's type is noted, if that is all that is asked for.
     shape: Option<&'a RefCell<Option<ArgsSchema>>>,
+    handle: HandleRef,
 }
 
 impl<'a> Args<'a> {
     /// No arguments: the plugin's defaults hold.
     pub fn none() -> Self {
-        Self { given: None, path: String::new(), shape: None }
+        Self { given: None, path: String::new(), shape: None, handle: HandleRef::default() }
     }
 
     /// Arguments that stand in a text, at a path such as `profiles[0].pluginConfig[1].args`.
     pub fn new(source: &'a Source, value: &'a Value, path: impl Into<String>) -> Self {
-        Self { given: Some((source, value)), path: path.into(), shape: None }
+        Self { given: Some((source, value)), path: path.into(), shape: None, handle: HandleRef::default() }
+    }
+
+    /// The way to the cluster and the API for the plugin that is made from these arguments.
+    pub fn handle(&self) -> HandleRef {
+        self.handle.clone()
     }
 
     /// The text that they stand in, and themselves; `None` if there are none.
@@ -162,7 +172,7 @@ impl<'a> Args<'a> {
 /// Arguments may name their own version and kind; they say nothing to the plugin.
 fn without_type(value: &Value) -> Value {
     let mut value = value.clone();
-    if let manifest::Kind::Map(entries) = &mut value.kind {
+    if let manifest::ValueKind::Map(entries) = &mut value.kind {
         entries.retain(|entry| !matches!(&*entry.key, "apiVersion" | "kind"));
     }
     value
@@ -288,6 +298,14 @@ impl<T: Send + Sync + 'static> Definition<T> {
         self
     }
 
+    /// The type's effects never block their thread: they run among those of the scheduler itself, not on threads of their
+    /// own.
+    #[must_use]
+    pub fn gives_way(mut self) -> Self {
+        self.attach.push(Box::new(|_, served| served.gives_way = true));
+        self
+    }
+
     /// Calls back with each plugin that is made, for whoever must find it again.
     #[must_use]
     pub fn once_made(mut self, tell: impl Fn(&Arc<T>) + Send + Sync + 'static) -> Self {
@@ -355,7 +373,7 @@ impl<T: Send + Sync + 'static> From<Definition<T>> for Registration {
             default_args,
             build: Box::new(move |args| {
                 let instance = Arc::new(new(args)?);
-                let mut plugin = Plugin::default();
+                let mut plugin = Plugin { handle: args.handle(), ..Plugin::default() };
                 for attach in &attach {
                     attach(&instance, &mut plugin);
                 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use supercargo_framework::{
     Code, Prepared, Status, Verdict,
+    assumed::{AssumedObjects, ReserveCycle},
     points::{Filter, PostFilter, PreEnqueue, PreFilter, PreFilterOutcome, Reserve},
     preemption::{
         Claim, FilterRunner, NodeVerdicts, Nomination, Nominations, NotNominated, Rejection,
@@ -313,7 +314,7 @@ struct Reserves {
 }
 
 impl Reserve for Reserves {
-    fn reserve(&self, _: &Pod, node: &str) -> Verdict {
+    fn reserve(&self, _: &mut ReserveCycle<'_>, _: &Arc<Pod>, node: &Name) -> Verdict {
         self.log.lock().unwrap().push(format!("{} {node}", self.name));
         if self.refuses { Err(Status::unschedulable("taken")) } else { Ok(()) }
     }
@@ -334,7 +335,10 @@ fn what_is_reserved_is_given_back_in_the_opposite_order() {
         };
         let profile =
             Setup::new().with(plugin("One"), 0).with(plugin("Two"), 0).with(plugin("Three"), 0).ready();
-        let refused = profile.reserve(&pod("p").pod(), "a").map_err(|r| r.plugin.to_string());
+        let (mut cluster, mut assumed) = (three_nodes(), AssumedObjects::default());
+        let mut cycle = ReserveCycle::new(&mut cluster, &mut assumed, "p".into());
+        let pod = Arc::new(pod("p").pod());
+        let refused = profile.reserve(&mut cycle, &pod, &"a".into()).map_err(|r| r.plugin.to_string());
         let log = log.lock().unwrap().join(", ");
         (refused, log)
     };

@@ -75,16 +75,16 @@ fn all_loops_agree_with_one_score_at_a_time() {
 
 #[test]
 fn columns_and_whole_numbers_agree() {
-    let cases: [(Normalization, fn(&mut [i64])); 3] = [
-        (Normalization::Proportional, normalize::proportional),
-        (Normalization::Reversed, normalize::reversed),
-        (Normalization::MinMax, normalize::min_max),
-    ];
+    let whole = |normalization, column: &mut [i64]| match normalization {
+        Normalization::Proportional => normalize::proportional(column),
+        Normalization::Reversed => normalize::reversed(column),
+        _ => normalize::min_max(column),
+    };
     let columns: [&[i64]; 4] = [&[0, 1, 2, 3], &[0, 0], &[7, 7, 1], &[1 << 40, 12_345, (1 << 40) - 1]];
-    for (normalization, whole) in cases {
+    for normalization in [Normalization::Proportional, Normalization::Reversed, Normalization::MinMax] {
         for raw in columns {
             let mut expected = raw.to_vec();
-            whole(&mut expected);
+            whole(normalization, &mut expected);
             let scores: Vec<f64> = raw.iter().map(|score| *score as f64).collect();
             let bounds = Bounds::of(normalization, &scores, &vec![0.0; scores.len()]);
             let got: Vec<i64> =

@@ -26,7 +26,7 @@ use supercargo_model::{
 use tokio::sync::mpsc;
 
 pub use health::InformerHealth;
-pub use resource::{RESOURCES, Resource};
+pub use resource::Resource;
 
 use crate::world::SharedWorld;
 
@@ -74,9 +74,10 @@ pub enum WatchEvent {
     Synced(Kind),
 }
 
-/// Every one of [`RESOURCES`], and some ConfigMaps.
+/// The resources of every kind, and some ConfigMaps.
 pub fn resources<'k>(config_maps: impl IntoIterator<Item = &'k Key>) -> Vec<Resource> {
-    RESOURCES.iter().cloned().chain(config_maps.into_iter().map(Resource::config_map)).collect()
+    let kinds = Kind::ALL.iter().filter_map(|kind| Resource::of(*kind));
+    kinds.chain(config_maps.into_iter().map(Resource::config_map)).collect()
 }
 
 /// Follows resources, and says in `health` which of them are out of sight. It ends when the watch events are no longer taken.

@@ -11,5 +11,4 @@ pub mod scheduler;
 pub mod status;
 #[cfg(test)]
 mod testing;
-pub mod volumes;
 pub mod world;

@@ -8,11 +8,12 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{
-    future::{BoxFuture, Either, select},
+    future::{AbortHandle, BoxFuture, Either, abortable, select},
     stream::BoxStream,
 };
 use jiff::Timestamp;
 use supercargo_manifest::clip;
+use tokio::sync::oneshot;
 
 /// How long a request waits for its answer unless it says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -55,6 +56,11 @@ pub trait World: Send + Sync + 'static {
 
     /// Runs a task beside the others.
     fn spawn(&self, task: BoxFuture<'static, ()>);
+
+    /// Runs a task that may block its thread, so that nobody else is held up.
+    fn spawn_aside(&self, task: BoxFuture<'static, ()>) {
+        self.spawn(task);
+    }
 
     /// Lets other tasks run, and takes in what has come by network meanwhile.
     fn yield_now(&self) -> BoxFuture<'static, ()> {
@@ -266,6 +272,29 @@ pub async fn within<T>(
         Either::Left((value, _)) => Some(value),
         Either::Right(_) => None,
     }
+}
+
+/// What a future gives that may block its thread; `None` if it ends without an answer. Dropped, it is not polled again.
+pub(crate) async fn run_aside<T: Send + 'static>(
+    world: &dyn World,
+    future: BoxFuture<'static, T>,
+) -> Option<T> {
+    struct Ends(AbortHandle);
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            self.0.abort();
+        }
+    }
+    let (tell, told) = oneshot::channel();
+    let (future, abort) = abortable(future);
+    let _ends = Ends(abort);
+    world.spawn_aside(Box::pin(async move {
+        if let Ok(value) = future.await {
+            // Whoever waited may have gone.
+            let _ = tell.send(value);
+        }
+    }));
+    told.await.ok()
 }
 
 /// A span that is longer by a random share of up to `factor`, so that many clients do not come at the same moment.

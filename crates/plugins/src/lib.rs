@@ -34,7 +34,9 @@ use supercargo_framework::registry::{Registry, define};
 pub fn registry() -> Registry {
     use node_resources_fit as fit;
     let mut all = Registry::default();
-    all.add(define(default_binder::NAME, |_| Ok(default_binder::DefaultBinder)).bind());
+    all.add(
+        define(default_binder::NAME, |args| Ok(default_binder::DefaultBinder::new(args))).bind().gives_way(),
+    );
     all.add(
         define(default_preemption::NAME, default_preemption::DefaultPreemption::new)
             .default_args(r#"{"minCandidateNodesPercentage":10,"minCandidateNodesAbsolute":100}"#)
@@ -52,6 +54,7 @@ pub fn registry() -> Registry {
             .score()
             .reserve()
             .pre_bind()
+            .gives_way()
             .requeue()
             .fast_filter()
             .fast_score(),
@@ -155,6 +158,7 @@ pub fn registry() -> Registry {
             .score()
             .reserve()
             .pre_bind()
+            .gives_way()
             .requeue()
             .fast_filter()
             .fast_score(),

@@ -1,15 +1,12 @@
 //! What the scheduler itself has to know of plugins' arguments.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use supercargo_config::{Configuration, ProfileConfiguration};
 use supercargo_framework::registry::{Args, Point};
 use supercargo_manifest::Problems;
 use supercargo_model::Name;
-use supercargo_plugins::{
-    dynamic_scoring::{self, Place},
-    volume_binding,
-};
+use supercargo_plugins::dynamic_scoring::{self, Place};
 
 /// The places that DynamicScoring reads, each with the name of a scheduler that has it on.
 pub fn preferences(configuration: &Configuration) -> Result<BTreeMap<Place, Name>, Problems> {
@@ -19,16 +16,6 @@ pub fn preferences(configuration: &Configuration) -> Result<BTreeMap<Place, Name
         places.entry(place).or_insert_with(|| profile.scheduler_name.clone());
     }
     Ok(places)
-}
-
-/// How long the binding of volumes may take, for each profile that binds any.
-pub(crate) fn volume_timeouts(configuration: &Configuration) -> Result<BTreeMap<Name, Duration>, Problems> {
-    let mut timeouts = BTreeMap::new();
-    for profile in with_plugin(configuration, Point::PreBind, volume_binding::NAME) {
-        let timeout = volume_binding::bind_timeout(&arguments(profile, volume_binding::NAME))?;
-        timeouts.insert(profile.scheduler_name.clone(), timeout);
-    }
-    Ok(timeouts)
 }
 
 fn with_plugin<'c>(

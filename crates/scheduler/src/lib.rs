@@ -80,7 +80,6 @@ pub fn assemble(
             _ => informer::open(world, resources, &outside.informers),
         },
         lease,
-        volume_timeouts: arguments::volume_timeouts(configuration)?,
         preferences,
         extenders: Arc::new(extenders),
         meter,

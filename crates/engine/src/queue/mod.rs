@@ -17,6 +17,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use supercargo_framework::{
     changes::{Happened, pod_events},
     event::{Action, Change, Event, EventSet, Resource},
+    handle::PendingPods,
     preemption::{Claim, Nominations},
     queueing::QueueRules,
     stopwatch::Stopwatch,
@@ -456,5 +457,15 @@ impl SchedulingQueue {
     /// A pod, where it is and why.
     pub fn find(&self, uid: &str) -> Option<Pending<'_>> {
         self.entries.find(uid).map(|slot| self.entries.at(slot).pending())
+    }
+}
+
+impl PendingPods for SchedulingQueue {
+    fn find(&self, uid: &str) -> Option<&Arc<Pod>> {
+        self.entries.find(uid).map(|slot| &self.entries.at(slot).pod)
+    }
+
+    fn all(&self) -> Box<dyn Iterator<Item = &Arc<Pod>> + '_> {
+        Box::new(self.entries.iter().map(|entry| &entry.pod))
     }
 }

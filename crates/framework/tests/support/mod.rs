@@ -2,13 +2,14 @@
 
 #![allow(dead_code, reason = "each test file needs some of it")]
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use supercargo_framework::{
     Code, Prepared, ScoreInput, Status, Verdict,
+    handle::Effect,
     points::{
-        Bind, BindTarget, Bound, Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore,
-        PreScoreOutcome, QueueSort, QueuedPod, ScoreNode,
+        Bind, Bound, Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome,
+        QueueSort, QueuedPod, ScoreNode,
     },
     profile::{Choice, Profile, ProfileError, ProfileSpec},
     registry::{Args, Point, Registration, define},
@@ -28,8 +29,8 @@ impl QueueSort for ByArrival {
 pub(crate) struct Binds;
 
 impl Bind for Binds {
-    fn bind(&self, _: &dyn BindTarget, _: &Pod, _: &Name) -> Result<Bound, Status> {
-        Ok(Bound::Done)
+    fn bind<'a>(&'a self, _: &'a Arc<Pod>, _: &'a Name) -> Effect<'a, Result<Bound, Status>> {
+        Box::pin(std::future::ready(Ok(Bound::Done)))
     }
 }
 

@@ -1,6 +1,9 @@
 //! What an event says.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
+use supercargo_framework::handle::{ObjectReference, Occurrence};
 use supercargo_model::{Key, Name, Pod};
 
 /// The longest note that the API server takes.
@@ -19,9 +22,9 @@ pub enum Urgency {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reference {
     /// Group and version.
-    pub api_version: &'static str,
+    pub api_version: Cow<'static, str>,
     /// Kind.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// Namespace; empty for objects without.
     pub namespace: Name,
     /// Name.
@@ -36,8 +39,8 @@ impl Reference {
     /// A pod.
     pub fn pod(pod: &Pod) -> Self {
         Self {
-            api_version: "v1",
-            kind: "Pod",
+            api_version: Cow::Borrowed("v1"),
+            kind: Cow::Borrowed("Pod"),
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
             uid: pod.uid.clone(),
@@ -48,8 +51,8 @@ impl Reference {
     /// A ConfigMap.
     pub fn config_map(key: &Key, uid: &Name) -> Self {
         Self {
-            api_version: "v1",
-            kind: "ConfigMap",
+            api_version: Cow::Borrowed("v1"),
+            kind: Cow::Borrowed("ConfigMap"),
             namespace: key.namespace.clone(),
             name: key.name.clone(),
             uid: uid.clone(),
@@ -71,6 +74,27 @@ impl Reference {
     }
 }
 
+impl From<ObjectReference> for Reference {
+    fn from(reference: ObjectReference) -> Self {
+        let ObjectReference { api_version, kind, key: Key { namespace, name }, uid, version } = reference;
+        Self { api_version, kind, namespace, name, uid, version }
+    }
+}
+
+impl From<Occurrence> for Event {
+    fn from(occurrence: Occurrence) -> Self {
+        Self {
+            regarding: occurrence.regarding.into(),
+            related: occurrence.related.map(Reference::from),
+            scheduler_name: occurrence.scheduler_name,
+            urgency: if occurrence.is_warning { Urgency::Warning } else { Urgency::Normal },
+            reason: occurrence.reason,
+            action: occurrence.action,
+            note: shortened(occurrence.note),
+        }
+    }
+}
+
 /// How a pod had to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preempted {
@@ -88,8 +112,8 @@ pub(super) struct SeriesKey {
     related: Option<Reference>,
     scheduler_name: Name,
     urgency: Urgency,
-    reason: &'static str,
-    action: &'static str,
+    reason: Cow<'static, str>,
+    action: Cow<'static, str>,
 }
 
 /// Something that happened, for people.
@@ -104,9 +128,9 @@ pub struct Event {
     /// Whether somebody should look at it.
     pub urgency: Urgency,
     /// Why, in a word.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// What was being done.
-    pub action: &'static str,
+    pub action: Cow<'static, str>,
     /// What happened, in a sentence.
     pub note: String,
 }
@@ -149,8 +173,8 @@ impl Event {
             related: None,
             scheduler_name: scheduler_name.clone(),
             urgency: Urgency::Warning,
-            reason: "InvalidDynamicScoring",
-            action: "Reading",
+            reason: Cow::Borrowed("InvalidDynamicScoring"),
+            action: Cow::Borrowed("Reading"),
             note: shortened(note),
         }
     }
@@ -161,8 +185,8 @@ impl Event {
             related: None,
             scheduler_name: pod.spec.scheduler_name.clone(),
             urgency,
-            reason,
-            action,
+            reason: Cow::Borrowed(reason),
+            action: Cow::Borrowed(action),
             note: shortened(note),
         }
     }
@@ -174,8 +198,8 @@ impl Event {
             related: self.related.clone(),
             scheduler_name: self.scheduler_name.clone(),
             urgency: self.urgency,
-            reason: self.reason,
-            action: self.action,
+            reason: self.reason.clone(),
+            action: self.action.clone(),
         }
     }
 

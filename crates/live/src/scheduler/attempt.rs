@@ -5,24 +5,22 @@ use std::{sync::Arc, time::Duration};
 use supercargo_engine::{Decision, Failure, Outcome, Placement, Popped, Refusal, Removal, extender_calls};
 use supercargo_framework::{
     Code,
+    assumed::ReserveCycle,
     points::Permission,
     preemption::{Claim, Rejection, no_node_available},
     profile::Profile,
     registry::Point,
+    waiting::WaitingPod,
 };
-use supercargo_model::{Name, Pod};
-use supercargo_plugins::volume_binding::{self, Assumption};
+use supercargo_model::{Cluster, Name, Pod};
 
 use super::{
     Assumed, PODS_TARGET, Scheduler,
-    binding::{self, Job, PermitWait, has_to_pre_bind},
-    meter::{Attempted, DecidedBy, Task, VolumeStage},
+    binding::{self, Job, PermitWait, first_to_pre_bind},
+    meter::{Attempted, DecidedBy, Task},
     signal::BindingSignal,
 };
-use crate::{
-    status::{Nomination, Reason},
-    volumes::Order,
-};
+use crate::status::{Nomination, Reason};
 
 /// Of how many nodes the scores are logged, at most.
 const MAX_LOGGED_NODES: usize = 50;
@@ -112,18 +110,16 @@ impl Scheduler {
         let Some(profile) = self.engine.profiles().shared(&pod.spec.scheduler_name) else {
             return;
         };
-        let (volumes, order) = match self.assume_volumes(&pod, &node) {
-            Ok(Some((assumption, order))) => (Some(assumption), Some(order)),
-            Ok(None) => (None, None),
-            Err(rejection) => {
-                self.meter.volumes_failed(VolumeStage::Assume);
-                return self.not_placed("Reserve", &pod, rejection, started);
-            }
-        };
         self.engine.assume(&pod, node.clone());
-        let reserve = || profile.profile.reserve(&pod, &node);
-        let permit = || ask_permission(&profile.profile, &pod, &node);
-        let permitted = match profile.profile.timed_point(Point::Reserve, reserve, code) {
+        let reserved = {
+            let (cluster, assumed) = (self.engine.cluster_mut(), &mut self.assumed_objects);
+            let mut cycle = ReserveCycle::new(cluster, assumed, pod.uid.clone());
+            let reserve = || profile.profile.reserve(&mut cycle, &pod, &node);
+            profile.profile.timed_point(Point::Reserve, reserve, code)
+        };
+        let cluster = self.engine.cluster();
+        let permit = || ask_permission(&profile.profile, cluster, &pod, &node);
+        let permitted = match reserved {
             Ok(()) => profile
                 .profile
                 .timed_point(Point::Permit, permit, code)
@@ -134,26 +130,29 @@ impl Scheduler {
             Ok(waits) => waits,
             Err((step, rejection)) => {
                 // Nobody has seen the pod there, so that nobody is woken.
-                self.unreserve(&pod, &node, volumes);
+                self.unreserve(&pod, &node);
                 self.take_off_its_node(&pod.key(), &pod.uid);
                 return self.not_placed(step, &pod, rejection, started);
             }
         };
-        let prepares = order.is_some() || has_to_pre_bind(&profile, &pod, &node);
-        let signal = BindingSignal::new(!waits.is_empty(), prepares);
+        let prepares = first_to_pre_bind(&profile, &pod, &node);
+        let signal = BindingSignal::new(!waits.is_empty(), prepares.is_some());
         if waits.is_empty() {
             // Nothing that happens from here on can make a difference to whether the pod is refused.
             self.queue.done(&pod.uid);
+        } else {
+            let permits = waits.iter().map(|wait| (wait.plugin.clone(), wait.word.clone())).collect();
+            self.waiting.insert(WaitingPod { pod: pod.clone(), node: node.clone(), permits });
         }
         let job = Job {
             popped,
             node: node.clone(),
             profile,
             lease: self.lease.clone(),
-            turns: self.binding_turns.clone(),
             started,
             waits,
-            volumes: order,
+            prepares,
+            waiting: self.waiting.clone(),
             signal: signal.clone(),
             statuses: self.reporter.statuses().clone(),
             extenders: self.extenders.clone(),
@@ -162,41 +161,17 @@ impl Scheduler {
             _counted: self.meter.task(Task::Binding),
             _busy: self.reporter.busy(),
         };
-        let assumed = Assumed { pod: pod.clone(), node, started, volumes, signal, gone: false, ended: false };
+        let assumed = Assumed { pod: pod.clone(), node, started, signal, gone: false, ended: false };
         self.assumed.insert(pod.uid.clone(), assumed);
         self.world.spawn(Box::pin(binding::carry_out(self.world.clone(), job)));
     }
 
-    /// Keeps the pod's volumes for it, if any have to be bound first.
-    fn assume_volumes(
-        &mut self,
-        pod: &Arc<Pod>,
-        node: &Name,
-    ) -> Result<Option<(Assumption, Order)>, Rejection> {
-        let refuse = |status| Rejection { plugin: volume_binding::NAME.into(), status };
-        let Some(bind_timeout) = self.volume_timeouts.get(&pod.spec.scheduler_name).copied() else {
-            return Ok(None);
-        };
-        let cluster = self.engine.cluster_mut();
-        let Some(info) = cluster.node(node).filter(|_| !pod.spec.volumes.is_empty()) else {
-            return Ok(None);
-        };
-        let plan = volume_binding::plan(cluster, pod, info).map_err(refuse)?;
-        if plan.is_empty() {
-            return Ok(None);
-        }
-        let assumption = self.volumes.assume(cluster, &plan, node).map_err(refuse)?;
-        Ok(Some((assumption, Order { pod: pod.key(), node: node.clone(), plan, bind_timeout })))
-    }
-
     /// Takes back what was kept for a pod on a node.
-    pub(super) fn unreserve(&mut self, pod: &Pod, node: &Name, volumes: Option<Assumption>) {
+    pub(super) fn unreserve(&mut self, pod: &Pod, node: &Name) {
         if let Some(profile) = self.engine.profile(&pod.spec.scheduler_name) {
             profile.unreserve(pod, node);
         }
-        if let Some(assumption) = volumes {
-            self.volumes.restore(self.engine.cluster_mut(), assumption);
-        }
+        self.assumed_objects.restore(self.engine.cluster_mut(), &pod.uid);
     }
 
     fn no_node(&mut self, pod: &Arc<Pod>, decision: &Decision, started: Duration) {
@@ -276,10 +251,15 @@ fn code<T>(result: &Result<T, Rejection>) -> Option<Code> {
 }
 
 /// Asks the Permit plugins, all of them unless one refuses. Those that make the pod wait.
-fn ask_permission(profile: &Profile, pod: &Pod, node: &Name) -> Result<Vec<PermitWait>, Rejection> {
+fn ask_permission(
+    profile: &Profile,
+    cluster: &Cluster,
+    pod: &Arc<Pod>,
+    node: &Name,
+) -> Result<Vec<PermitWait>, Rejection> {
     let mut waits = Vec::new();
     for (name, plugin) in profile.permits() {
-        match plugin.permit(pod, node) {
+        match plugin.permit(cluster, pod, node) {
             Ok(Permission::Granted) => {}
             Ok(Permission::Wait { timeout, word }) => {
                 let timeout = timeout.min(MAX_PERMIT_WAIT);

@@ -1,7 +1,6 @@
-//! The binding cycle: waits for permission, gets the volumes ready, and binds the pod; then says how it went.
+//! The binding cycle: waits for permission, lets plugins prepare, and binds the pod; then says how it went.
 
 use std::{
-    cell::RefCell,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -15,28 +14,27 @@ use supercargo_extender::{BindError, Extenders};
 use supercargo_framework::{
     Code, Status, Verdict,
     event::Change,
-    points::{Bind, BindTarget, Binding, Bound as BoundBy, PermitHandle},
+    handle::Effect,
+    points::{Binding, Bound as BoundBy, PermitHandle},
     preemption::{Claim, Rejection},
     registry::Point,
+    waiting::WaitingPods,
 };
 use supercargo_model::{Key, Name, Pod};
-use supercargo_plugins::volume_binding::{self, WrittenPlan};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc};
 
 use super::{
     Assumed, PODS_TARGET, Report, Scheduler,
-    meter::{Attempted, Counted, Meter, VolumeStage},
+    meter::{Attempted, Counted, Meter},
     signal::{BindingSignal, CalledOff},
     status_writer::Statuses,
-    volume_waits::VolumesBound,
 };
 use crate::{
     events::Busy,
     lease::Lease,
     requests,
     status::{Nomination, Reason},
-    volumes::{self, FIRST_LOOK, Order, VolumeFailure},
-    world::{Reply, SharedWorld, Unanswered, within},
+    world::{Reply, SharedWorld, Unanswered, run_aside, within},
 };
 
 /// How often a binding is sent again that the server was too busy to take.
@@ -89,12 +87,13 @@ pub(super) struct Job {
     pub(super) node: Name,
     pub(super) profile: Arc<EngineProfile>,
     pub(super) lease: Option<Lease>,
-    pub(super) turns: Arc<Turns>,
     pub(super) started: Duration,
     /// Whose permission has to be waited for.
     pub(super) waits: Vec<PermitWait>,
-    /// The volumes to be bound first.
-    pub(super) volumes: Option<Order>,
+    /// The first plugin that has something to prepare.
+    pub(super) prepares: Option<Name>,
+    /// Where it stands while it waits for permission.
+    pub(super) waiting: WaitingPods,
     pub(super) signal: BindingSignal,
     pub(super) statuses: Statuses,
     pub(super) extenders: Arc<Extenders>,
@@ -151,13 +150,37 @@ impl Failed {
 pub(super) async fn carry_out(world: SharedWorld, job: Job) {
     let result = bind(&world, &job).await;
     if result.is_ok() {
-        let profile = &job.profile.profile;
-        profile.timed_point(Point::PostBind, || profile.post_bind(&job.popped.pod, &job.node), |()| None);
+        post_bind(&world, &job).await;
     }
     let took = world.uptime() - job.started;
     let bound = Bound { popped: job.popped, node: job.node, result, took };
     // Nobody listens any more when the scheduler has stopped.
     let _ = job.report_to.send(Report::Bound(bound));
+}
+
+async fn post_bind(world: &SharedWorld, job: &Job) {
+    let began = world.uptime();
+    for (name, plugin) in job.profile.profile.post_binders() {
+        let (plugin, pod, node) = (plugin.clone(), job.popped.pod.clone(), job.node.clone());
+        // Who fails here fails for itself: the pod is bound.
+        let _ = run(world, job, name, async move { plugin.post_bind(&pod, &node).await }).await;
+    }
+    job.meter.point(&job.popped.pod.spec.scheduler_name, Point::PostBind, None, world.uptime() - began);
+}
+
+/// Runs a plugin's effect: among the others if it gives way, else where it may block its thread. An error if it ends
+/// without an answer.
+async fn run<T: Send + 'static>(
+    world: &SharedWorld,
+    job: &Job,
+    plugin: &Name,
+    effect: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Status> {
+    let effect: Effect<'static, T> = Box::pin(effect);
+    if job.profile.profile.gives_way(plugin) {
+        return Ok(effect.await);
+    }
+    run_aside(&**world, effect).await.ok_or_else(|| Status::error("the plugin ended without an answer"))
 }
 
 async fn bind(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
@@ -192,32 +215,21 @@ async fn timed(
 /// If the pod is not bound at once, its status tells others, such as autoscalers, which node it is for.
 async fn announce(job: &Job) {
     let pod = &job.popped.pod;
-    if !job.waits.is_empty() || job.has_to_prepare() {
+    if !job.waits.is_empty() || job.prepares.is_some() {
         job.statuses.want(pod, None, Nomination::Set(job.node.clone()));
         job.statuses.written(&pod.uid).await;
     }
 }
 
-impl Job {
-    fn has_to_prepare(&self) -> bool {
-        self.volumes.is_some() || has_to_pre_bind(&self.profile, &self.popped.pod, &self.node)
-    }
-}
-
-/// Whether a PreBind plugin has something to do for a pod.
-pub(super) fn has_to_pre_bind(profile: &EngineProfile, pod: &Pod, node: &str) -> bool {
-    profile.profile.pre_binders().any(|(_, plugin)| plugin.is_needed(pod, node))
+/// The first PreBind plugin that has something to do for a pod.
+pub(super) fn first_to_pre_bind(profile: &EngineProfile, pod: &Pod, node: &str) -> Option<Name> {
+    let mut plugins = profile.profile.pre_binders();
+    plugins.find(|(_, plugin)| plugin.is_needed(pod, node)).map(|(name, _)| name.clone())
 }
 
 /// Why a binding ends that was called off while PreBind was at work, in kube-scheduler's words.
 fn called_off_in_pre_bind(job: &Job, why: CalledOff) -> Failed {
-    let needed = |(_, plugin): &(&Name, &dyn supercargo_framework::points::PreBind)| {
-        plugin.is_needed(&job.popped.pod, &job.node)
-    };
-    let plugin = match &job.volumes {
-        Some(_) => volume_binding::NAME,
-        None => job.profile.profile.pre_binders().find(needed).map_or("", |(name, _)| &**name),
-    };
+    let plugin = job.prepares.as_deref().unwrap_or_default();
     let cause = match why {
         CalledOff::Preempted => "preempted by DefaultPreemption",
         CalledOff::Removed => "removed",
@@ -237,7 +249,9 @@ async fn wait_for_permission(world: &SharedWorld, job: &Job) -> Result<(), Faile
     let began = world.uptime();
     let waited = |code| job.meter.waited_on_permit(code, world.uptime() - began);
     let permissions = Box::pin(try_join_all(job.waits.iter().map(|wait| permission(world, wait))));
-    let rejection = match select(permissions, Box::pin(job.signal.called_off())).await {
+    let permitted = select(permissions, Box::pin(job.signal.called_off())).await;
+    job.waiting.remove(&job.popped.pod.uid);
+    let rejection = match permitted {
         Either::Left((Ok(_), _)) => {
             waited(None);
             job.signal.permitted();
@@ -281,50 +295,15 @@ fn go_duration(span: Duration) -> String {
 
 /// Does what has to be done before the pod can be bound.
 async fn prepare(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
-    let (pod, node) = (&job.popped.pod, &job.node);
-    if let Some(order) = &job.volumes {
-        let failed = |failure: VolumeFailure| by(volume_binding::NAME, Status::error(failure.to_string()));
-        let bound = bind_volumes(world, job, order).await;
-        if bound.is_err() {
-            job.meter.volumes_failed(VolumeStage::Bind);
-        }
-        bound.map_err(failed).map_err(Failed::at("PreBind"))?;
-    }
     for (name, plugin) in job.profile.profile.pre_binders() {
-        if plugin.is_needed(pod, node) {
-            plugin.pre_bind(pod, node).map_err(|status| Failed::at("PreBind")(by(name, status)))?;
+        if plugin.is_needed(&job.popped.pod, &job.node) {
+            let (plugin, pod, node) = (plugin.clone(), job.popped.pod.clone(), job.node.clone());
+            let effect = async move { plugin.pre_bind(&pod, &node).await };
+            let prepared = run(world, job, name, effect).await.and_then(|verdict| verdict);
+            prepared.map_err(|status| Failed::at("PreBind")(by(name, status)))?;
         }
     }
     Ok(())
-}
-
-async fn bind_volumes(world: &SharedWorld, job: &Job, order: &Order) -> Result<(), VolumeFailure> {
-    let may_write = || job.lease.as_ref().is_none_or(Lease::is_held);
-    let written = volumes::write(&**world, order, &may_write).await?;
-    let bound = Box::pin(until_bound(world, job, written));
-    within(&**world, order.bind_timeout, bound).await.unwrap_or(Err(VolumeFailure::TimedOut))
-}
-
-/// Waits until the scheduler sees that the volumes are bound, or never will be.
-async fn until_bound(world: &SharedWorld, job: &Job, written: WrittenPlan) -> Result<(), VolumeFailure> {
-    world.sleep(FIRST_LOOK).await;
-    let (bound, ends) = oneshot::channel();
-    let _ = job.report_to.send(Report::VolumesWritten(VolumesWritten {
-        uid: job.popped.pod.uid.clone(),
-        written,
-        bound,
-    }));
-    match ends.await {
-        Ok(bound) => bound.map_err(VolumeFailure::Undone),
-        Err(_) => Err(VolumeFailure::Refused("the scheduler stops".to_owned())),
-    }
-}
-
-/// What was planned for a pod's volumes is written, and somebody waits for them to be bound.
-pub(super) struct VolumesWritten {
-    pub(super) uid: Name,
-    pub(super) written: WrittenPlan,
-    pub(super) bound: oneshot::Sender<VolumesBound>,
 }
 
 async fn bind_pod(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
@@ -334,7 +313,9 @@ async fn bind_pod(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
     for (name, plugin) in job.profile.profile.binders() {
         let failed = |status| Failed::at("Bind")(by(name, status));
         let began = world.uptime();
-        let done = bind_by_plugin(world, job, plugin).await;
+        let (plugin, pod, node) = (plugin.clone(), job.popped.pod.clone(), job.node.clone());
+        let effect = async move { plugin.bind(&pod, &node).await };
+        let done = run(world, job, name, effect).await.and_then(|done| done);
         if !matches!(done, Ok(BoundBy::Skip)) {
             let (profile, code) =
                 (&job.popped.pod.spec.scheduler_name, done.as_ref().err().map(|status| status.code));
@@ -346,17 +327,6 @@ async fn bind_pod(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
         }
     }
     Err(Failed::error("no bind plugin took the pod"))
-}
-
-async fn bind_by_plugin(world: &SharedWorld, job: &Job, plugin: &dyn Bind) -> Result<BoundBy, Status> {
-    let orders = Orders::default();
-    let bound = plugin.bind(&orders, &job.popped.pod, &job.node)?;
-    if matches!(bound, BoundBy::Done) {
-        for binding in orders.0.into_inner() {
-            send(world, job, &binding).await?;
-        }
-    }
-    Ok(bound)
 }
 
 /// Lets the extender bind the pod whose business it is. `None` if there is none, or it has failed and may: then the bind
@@ -373,12 +343,7 @@ async fn bind_by_extender(world: &SharedWorld, job: &Job) -> Option<Result<(), F
     let status = match error {
         BindError::Refused(why) => Status::error(why),
         BindError::Unknown(why) => {
-            let binding = Binding {
-                namespace: pod.namespace.clone(),
-                name: pod.name.clone(),
-                uid: pod.uid.clone(),
-                node: node.clone(),
-            };
+            let binding = Binding::new(pod, node);
             match what_became_of(world, &binding, &pod.key(), why).await {
                 Ok(()) => return Some(Ok(())),
                 Err(status) => status,
@@ -392,24 +357,18 @@ async fn bind_by_extender(world: &SharedWorld, job: &Job) -> Option<Result<(), F
     Some(Err(Failed::error(status.message())))
 }
 
-/// Takes down what a plugin wants to be sent: plugins do not wait, this task does.
-#[derive(Default)]
-struct Orders(RefCell<Vec<Binding>>);
-
-impl BindTarget for Orders {
-    fn bind(&self, binding: &Binding) -> Verdict {
-        self.0.borrow_mut().push(binding.clone());
-        Ok(())
-    }
-}
-
 /// Sends a binding until it is clear what became of it. No answer, or a failure inside the server, is not a failure of the
 /// binding: the pod itself tells.
-async fn send(world: &SharedWorld, job: &Job, binding: &Binding) -> Verdict {
-    let _turn = job.turns.take().await?;
+pub(super) async fn send_binding(
+    world: &SharedWorld,
+    lease: Option<&Lease>,
+    turns: &Turns,
+    binding: &Binding,
+) -> Verdict {
+    let _turn = turns.take().await?;
     let key = Key::new(binding.namespace.clone(), binding.name.clone());
     for attempt in 1..=TRIES {
-        if job.lease.as_ref().is_some_and(|lease| !lease.is_held()) {
+        if lease.is_some_and(|lease| !lease.is_held()) {
             return Err(Status::error("the lease is not held any more"));
         }
         let answer = world.send(requests::bind(&key, &binding.uid, &binding.node)).await;
@@ -456,7 +415,7 @@ async fn what_became_of(world: &SharedWorld, binding: &Binding, key: &Key, why: 
 impl Scheduler {
     pub(super) fn binding_ended(&mut self, bound: Bound) {
         let Bound { popped, node, result, took } = bound;
-        self.volume_waits.remove(&popped.pod.uid);
+        self.waiting.remove(&popped.pod.uid);
         match result {
             Ok(()) => self.is_bound(&popped, &node, took),
             Err(failed) => self.is_not_bound(&popped.pod, &node, failed),
@@ -470,6 +429,7 @@ impl Scheduler {
         self.meter.attempted(&pod.spec.scheduler_name, Attempted::Scheduled, took);
         // It stays assumed until the watch says the same, if it has not said so before.
         self.queue.bound(popped);
+        self.assumed_objects.keep(&pod.uid);
         self.meter.scheduled(popped.attempts, self.world.uptime().saturating_sub(popped.first_queued));
         match self.assumed.get_mut(&pod.uid) {
             Some(assumed) if assumed.gone => drop(self.assumed.remove(&pod.uid)),
@@ -481,12 +441,12 @@ impl Scheduler {
     /// What the pod had is given back. That wakes others; the pod itself only if it failed rather than was refused, because
     /// it is of no use to itself.
     fn is_not_bound(&mut self, pod: &Arc<Pod>, node: &Name, failed: Failed) {
-        let Some(Assumed { started, volumes, .. }) = self.assumed.remove(&pod.uid) else {
+        let Some(Assumed { started, .. }) = self.assumed.remove(&pod.uid) else {
             // The watch has told that it is bound after all.
             self.queue.done(&pod.uid);
             return;
         };
-        self.unreserve(pod, node, volumes);
+        self.unreserve(pod, node);
         self.take_off_its_node(&pod.key(), &pod.uid);
         let held = pod.bound_to(node.clone());
         let released = Change::Pod(Some(&held), None).happened();

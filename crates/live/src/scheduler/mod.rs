@@ -7,6 +7,7 @@
 mod attempt;
 mod binding;
 mod consult;
+mod handle;
 pub mod inspector;
 pub mod meter;
 mod preemption;
@@ -14,7 +15,7 @@ mod preferences;
 mod reporter;
 mod signal;
 mod status_writer;
-mod volume_waits;
+mod waits;
 mod watch_events;
 
 #[cfg(test)]
@@ -23,19 +24,21 @@ mod tests;
 use std::{
     collections::{BTreeMap, BTreeSet},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
 use futures_util::future::FutureExt;
 use supercargo_engine::{Engine, Popped, QueueSettings, SchedulingQueue};
 use supercargo_extender::{Extenders, Originals};
-use supercargo_framework::stopwatch::Stopwatch;
-use supercargo_model::{Name, Pod, object::Kind};
-use supercargo_plugins::{
-    dynamic_scoring::Place,
-    volume_binding::{AssumedVolumes, Assumption},
+use supercargo_framework::{
+    assumed::AssumedObjects,
+    handle::{Handle, Look, View},
+    stopwatch::Stopwatch,
+    waiting::WaitingPods,
 };
+use supercargo_model::{Name, Pod, object::Kind};
+use supercargo_plugins::dynamic_scoring::Place;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::{
@@ -43,13 +46,14 @@ use crate::{
     lease::Lease,
     world::SharedWorld,
 };
-use binding::{Bound, Turns, VolumesWritten};
+use binding::{Bound, Turns};
 use consult::{Consultations, Consulted};
+use handle::LiveHandle;
 use meter::{Meter, QueueStats, Timed};
 use preemption::{EVICTIONS_AT_ONCE, Evicted, ExpectedVictims};
 use reporter::Reporter;
 use signal::BindingSignal;
-use volume_waits::VolumeWaits;
+use waits::{Wait, Waits};
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -78,8 +82,6 @@ pub struct Parts {
     pub watch_events: mpsc::Receiver<WatchEvent>,
     /// Our part in the election, if there is one. Without it nothing is written.
     pub lease: Option<Lease>,
-    /// For each scheduler name that binds volumes, how long their binding may take.
-    pub volume_timeouts: BTreeMap<Name, Duration>,
     /// Where DynamicScoring reads what is preferred, each with the name of a scheduler that reads it.
     pub preferences: BTreeMap<Place, Name>,
     /// Web services that have a say; the engine knows their roles.
@@ -94,7 +96,6 @@ pub struct Parts {
 enum Report {
     /// A pod that waited has its permission.
     Permitted(Name),
-    VolumesWritten(VolumesWritten),
     Bound(Bound),
     Evicted(Evicted),
     /// A pod need not wait for its victims to be seen leaving any longer.
@@ -104,6 +105,16 @@ enum Report {
     Freed,
     PluginChanged(Name),
     Asked(inspector::Question),
+    /// A plugin looks at the picture.
+    Look(Look),
+    /// A plugin waits for a check.
+    Check(u64, Wait),
+    /// Nobody waits for a check any more.
+    CheckOver(u64),
+    /// A plugin gives a pod its turn.
+    Activate(Name),
+    /// What a plugin held a pod back for is over.
+    LookAgain(Name, Name),
 }
 
 /// A pod that is on its node in our books, and not yet in the API server's, as far as we know.
@@ -112,8 +123,6 @@ struct Assumed {
     node: Name,
     /// When the attempt started.
     started: Duration,
-    /// The volumes that are kept for it until it is bound.
-    volumes: Option<Assumption>,
     signal: BindingSignal,
     /// The pod is gone.
     gone: bool,
@@ -133,9 +142,9 @@ pub struct Scheduler {
     unsynced: Vec<Kind>,
     synced: watch::Sender<bool>,
     assumed: HashMap<Name, Assumed>,
-    volumes: AssumedVolumes,
-    volume_timeouts: BTreeMap<Name, Duration>,
-    volume_waits: VolumeWaits,
+    assumed_objects: AssumedObjects,
+    waits: Waits,
+    waiting: WaitingPods,
     victims: ExpectedVictims,
     preferences: BTreeMap<Place, Name>,
     extenders: Arc<Extenders>,
@@ -154,22 +163,24 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that knows nothing yet.
     pub fn new(parts: Parts) -> Self {
-        let Parts {
-            world,
-            engine,
-            queue,
-            watch_events,
-            lease,
-            volume_timeouts,
-            preferences,
-            extenders,
-            meter,
-            host,
-        } = parts;
+        let Parts { world, engine, queue, watch_events, lease, preferences, extenders, meter, host } = parts;
         let (report_to, reports) = mpsc::unbounded_channel();
         let timed: Arc<dyn Stopwatch> = Arc::new(Timed { world: world.clone(), meter: meter.clone() });
         engine.profiles().time_with(&timed);
         let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
+        let (reporter, waiting) = (Reporter::new(&world, host, lease.clone()), WaitingPods::default());
+        let binding_turns: Arc<Turns> = Arc::default();
+        let handle: Arc<dyn Handle> = Arc::new(LiveHandle {
+            world: world.clone(),
+            lease: lease.clone(),
+            turns: binding_turns.clone(),
+            recorder: reporter.recorder().clone(),
+            report_to: report_to.clone(),
+            meter: meter.clone(),
+            waiting: waiting.clone(),
+            checks: AtomicU64::new(0),
+        });
+        engine.profiles().iter().for_each(|profile| profile.connect(&handle));
         let rules: Vec<_> = engine.profiles().iter().map(|profile| profile.queue_rules().clone()).collect();
         Self {
             queue: {
@@ -177,19 +188,19 @@ impl Scheduler {
                 queue.time_with(timed);
                 queue
             },
-            reporter: Reporter::new(&world, host, lease.clone()),
+            reporter,
             unsynced: informer::resources(&config_maps).into_iter().map(|resource| resource.kind).collect(),
             synced: watch::Sender::new(false),
             assumed: HashMap::default(),
-            volumes: AssumedVolumes::default(),
-            volume_timeouts,
-            volume_waits: VolumeWaits::default(),
+            assumed_objects: AssumedObjects::default(),
+            waits: Waits::default(),
+            waiting,
             victims: ExpectedVictims::default(),
             preferences,
             extenders,
             originals: Originals::default(),
             consultations: Consultations::default(),
-            binding_turns: Arc::default(),
+            binding_turns,
             evictions: Arc::new(Semaphore::new(EVICTIONS_AT_ONCE)),
             next_report: Duration::ZERO,
             handling_since: None,
@@ -283,9 +294,6 @@ impl Scheduler {
     fn take_report(&mut self, report: Report) {
         match report {
             Report::Permitted(uid) => self.queue.done(&uid),
-            Report::VolumesWritten(VolumesWritten { uid, written, bound }) => {
-                self.volumes_written(uid, written, bound);
-            }
             Report::Bound(bound) => self.binding_ended(bound),
             Report::Evicted(evicted) => self.eviction_ended(evicted),
             Report::PreemptionOver(preemptor) => self.preemption_over(&preemptor),
@@ -293,6 +301,22 @@ impl Scheduler {
             Report::Freed => self.consult_those_who_wait(),
             Report::PluginChanged(plugin) => self.queue.plugin_changed(&plugin, self.world.uptime()),
             Report::Asked(question) => question(&self.engine, &self.queue),
+            Report::Look(look) => look(&View {
+                cluster: self.engine.cluster(),
+                nominations: self.engine.nominations(),
+                pending: &self.queue,
+            }),
+            Report::Check(id, wait) => self.check(id, wait),
+            Report::CheckOver(id) => drop(self.waits.take(id)),
+            Report::Activate(uid) => self.queue.activate([&*uid], self.world.uptime()),
+            Report::LookAgain(uid, plugin) => self.look_again(&uid, &plugin),
+        }
+    }
+
+    /// Gives a pod its turn, if this plugin held it back.
+    fn look_again(&mut self, uid: &Name, plugin: &Name) {
+        if self.queue.find(uid).is_some_and(|pending| pending.held_by == Some(plugin)) {
+            self.queue.activate([&**uid], self.world.uptime());
         }
     }
 

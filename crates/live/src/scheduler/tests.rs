@@ -4,6 +4,7 @@ mod extenders;
 mod permit;
 mod preemption;
 mod status;
+mod volumes;
 
 use std::{
     sync::{Arc, Mutex},
@@ -23,7 +24,7 @@ use tokio::sync::mpsc;
 
 use super::{Parts, Scheduler, meter::NoMeter};
 use crate::{
-    informer::{RESOURCES, WatchEvent},
+    informer::{WatchEvent, resources},
     testing::{Answer, FakeWorld},
     world::{Method, Reply, Request, SharedWorld},
 };
@@ -164,7 +165,6 @@ impl Scene {
             },
             watch_events,
             lease: None,
-            volume_timeouts: Default::default(),
             preferences: Default::default(),
             extenders,
             meter: Arc::new(NoMeter),
@@ -172,7 +172,7 @@ impl Scene {
         });
         crate::world::World::spawn(&*world, Box::pin(scheduler.run(std::future::pending())));
         let scene = Self { world, server, watch_events: sender, calls };
-        RESOURCES.iter().for_each(|resource| scene.tell(WatchEvent::Synced(resource.kind)));
+        resources([]).iter().for_each(|resource| scene.tell(WatchEvent::Synced(resource.kind)));
         scene
     }
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use supercargo_engine::Removal;
-use supercargo_framework::event::{Action, Change, Event, Resource};
+use supercargo_framework::{
+    event::{Action, Change, Event, Resource},
+    handle::Dependency,
+};
 use supercargo_model::{
     Key, Name, Pod,
     object::{Kind, Object},
@@ -41,8 +44,8 @@ impl Scheduler {
                     return;
                 }
                 self.engine.cluster_mut().put_node(node.clone());
+                self.check_after_change_of(Kind::Node, &Key::new("", node.name.clone()));
                 self.happened(Change::Node(before.as_deref(), Some(&node)));
-                self.look_after_change_of(&Object::Node(node));
             }
             WatchEvent::Put { object: Object::ConfigMap(map), uid, .. } => self.config_map_is(map, &uid),
             WatchEvent::Put { object, .. } => self.object_is(object),
@@ -94,26 +97,28 @@ impl Scheduler {
     }
 
     pub(super) fn object_is(&mut self, object: Object) {
-        // What the server says about a volume counts for more than what we assumed.
-        self.volumes.server_tells(object.kind(), &object.key());
-        let before = self.engine.cluster().object(object.kind(), &object.key());
+        let (kind, key) = (object.kind(), object.key());
+        // What the server says counts for more than what we assumed.
+        self.assumed_objects.server_tells(kind, &key);
+        let before = self.engine.cluster().object(kind, &key);
         self.engine.cluster_mut().put(object.clone());
+        self.check_after_change_of(kind, &key);
         self.happened(Change::Other(before.as_ref(), Some(&object)));
-        self.look_after_change_of(&object);
     }
 
     fn object_is_gone(&mut self, kind: Kind, key: &Key) {
-        self.volumes.server_tells(kind, key);
+        self.assumed_objects.server_tells(kind, key);
         if kind == Kind::Node {
             let before = self.engine.cluster().node(&key.name).map(|info| info.node.clone());
             self.engine.cluster_mut().remove(kind, key);
+            self.check_after_change_of(kind, key);
             self.happened(Change::Node(before.as_deref(), None));
         } else {
             let before = self.engine.cluster().object(kind, key);
             self.engine.cluster_mut().remove(kind, key);
+            self.check_after_change_of(kind, key);
             self.happened(Change::Other(before.as_ref(), None));
         }
-        self.look_after_end_of(kind, key);
     }
 
     fn pod_is(&mut self, pod: Arc<Pod>) {
@@ -141,11 +146,13 @@ impl Scheduler {
     fn pod_is_bound(&mut self, pod: Arc<Pod>) {
         let assumed = self.assumed.remove(&pod.uid);
         let was_assumed = assumed.is_some();
-        if let Some(Assumed { pod: ours, node, volumes, .. }) = assumed
-            && pod.node.as_ref() != Some(&node)
-        {
-            tracing::warn!(pod = %pod.key(), ours = %node, theirs = ?pod.node, "somebody else bound the pod");
-            self.unreserve(&ours, &node, volumes);
+        if let Some(Assumed { pod: ours, node, .. }) = assumed {
+            if pod.node.as_ref() == Some(&node) {
+                self.assumed_objects.keep(&pod.uid);
+            } else {
+                tracing::warn!(pod = %pod.key(), ours = %node, theirs = ?pod.node, "somebody else bound the pod");
+                self.unreserve(&ours, &node);
+            }
         }
         let now = self.world.uptime();
         self.queue.remove(&pod.uid, Removal::Bound, self.engine.nominations_mut(), now);
@@ -154,6 +161,7 @@ impl Scheduler {
             return;
         }
         self.engine.cluster_mut().put_pod(pod.clone());
+        self.check_after_change_of(Kind::Pod, &pod.key());
         self.happened(Change::Pod(before.as_deref(), Some(&pod)));
     }
 
@@ -166,6 +174,7 @@ impl Scheduler {
             return;
         }
         if let Some(before) = self.take_off_its_node(&key, uid) {
+            self.check_after_change_of(Kind::Pod, &key);
             self.happened(Change::Pod(Some(&before), None));
         }
     }
@@ -195,10 +204,12 @@ impl Scheduler {
             if let Some(assumed) = self.assumed.get_mut(uid) {
                 assumed.gone = true;
             }
-            self.look_at_volumes_of(uid);
+            self.check_those_that_depend_on(&Dependency::PendingPod(uid.clone()));
         } else {
             self.assumed.remove(uid);
+            self.check_those_that_depend_on(&Dependency::PendingPod(uid.clone()));
             if let Some(before) = self.take_off_its_node(key, uid) {
+                self.check_after_change_of(Kind::Pod, key);
                 self.happened(Change::Pod(Some(&before), None));
             }
         }

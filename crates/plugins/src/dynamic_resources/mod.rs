@@ -5,11 +5,13 @@ use std::sync::Arc;
 use serde::Deserialize;
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
+    assumed::ReserveCycle,
     event::{
         Action::{Add, Update, UpdateNodeAllocatable, UpdateNodeLabel, UpdatePodGeneratedResourceClaim},
         EventInterest, Resource,
     },
     fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
+    handle::Effect,
     points::{
         Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreFilterOutcome, Requeue, Reserve, ScoreNode,
     },
@@ -17,7 +19,7 @@ use supercargo_framework::{
     registry::Args,
 };
 use supercargo_manifest::{Duration, Problems};
-use supercargo_model::{Cluster, NodeInfo, Pod};
+use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 /// The plugin's name.
 pub const NAME: &str = "DynamicResources";
@@ -104,7 +106,7 @@ impl ScoreNode for DynamicResources {
 }
 
 impl Reserve for DynamicResources {
-    fn reserve(&self, pod: &Pod, _: &str) -> Verdict {
+    fn reserve(&self, _: &mut ReserveCycle<'_>, pod: &Arc<Pod>, _: &Name) -> Verdict {
         check(pod)
     }
 
@@ -118,8 +120,8 @@ impl PreBind for DynamicResources {
         false
     }
 
-    fn pre_bind(&self, pod: &Pod, _: &str) -> Verdict {
-        check(pod)
+    fn pre_bind<'a>(&'a self, pod: &'a Arc<Pod>, _: &'a Name) -> Effect<'a, Verdict> {
+        Box::pin(std::future::ready(check(pod)))
     }
 }
 

@@ -1,36 +1,43 @@
 //! Keeps pods on nodes that can reach their volumes: those they have, those that wait for a pod to be bound to, and
 //! those that can be made there.
 
-use serde::{Deserialize, de::IgnoredAny};
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
+use serde::{Deserialize, de::IgnoredAny};
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
+    assumed::ReserveCycle,
     event::EventInterest,
     fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
+    handle::{Effect, HandleRef, Measured},
     points::{
         Filter, PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Requeue, Reserve, Score,
     },
     registry::Args,
 };
 use supercargo_manifest::Problems;
-use supercargo_model::{Cluster, NodeInfo, Pod};
+use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 use crate::fast_parts::only_without_volumes;
 
 pub mod annotations;
 mod assumed;
+pub mod bind;
 mod bound;
 mod claims;
 mod delayed;
+mod edit;
 mod events;
 mod plan;
 mod progress;
 mod reach;
+mod write;
 
-pub use assumed::{AssumedVolumes, Assumption, Restored};
 pub use plan::{ClaimId, VolumePlan, plan};
-pub use progress::{Unbound, WrittenPlan, check_bound};
 
 use claims::{PodClaims, claims_of_pod};
 
@@ -38,7 +45,13 @@ use claims::{PodClaims, claims_of_pod};
 pub const NAME: &str = "VolumeBinding";
 
 /// The plugin.
-pub struct VolumeBinding;
+#[derive(Default)]
+pub struct VolumeBinding {
+    handle: HandleRef,
+    bind_timeout: Duration,
+    /// What is to be done for the pods that have a node, by uid, until it is begun with.
+    plans: Mutex<HashMap<Name, VolumePlan>>,
+}
 
 /// How long a pod waits for its volumes unless the arguments say otherwise.
 const DEFAULT_BIND_TIMEOUT_SECONDS: i64 = 600;
@@ -53,12 +66,31 @@ struct VolumeBindingArgs {
 impl VolumeBinding {
     /// The plugin, if its arguments are right.
     pub fn new(args: &Args<'_>) -> Result<Self, Problems> {
-        bind_timeout(args).map(|_| Self)
+        Ok(Self { handle: args.handle(), bind_timeout: bind_timeout(args)?, plans: Mutex::default() })
+    }
+
+    fn plans(&self) -> MutexGuard<'_, HashMap<Name, VolumePlan>> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Plans for a node, and shows the volumes as given away, if any have to be bound first.
+    fn give_away(&self, cycle: &mut ReserveCycle<'_>, pod: &Pod, node: &Name) -> Verdict {
+        let cluster = cycle.cluster();
+        let Some(info) = cluster.node(node).filter(|_| !pod.spec.volumes.is_empty()) else {
+            return Ok(());
+        };
+        let plan = plan(cluster, pod, info)?;
+        if plan.is_empty() {
+            return Ok(());
+        }
+        assumed::as_planned(cluster, &plan, node)?.into_iter().for_each(|object| cycle.assume(object));
+        self.plans().insert(pod.uid.clone(), plan);
+        Ok(())
     }
 }
 
-/// How long a pod waits for its volumes, by the plugin's arguments. Nothing here waits: it is for who binds volumes.
-pub fn bind_timeout(args: &Args<'_>) -> Result<Duration, Problems> {
+/// How long a pod waits for its volumes, by the plugin's arguments.
+fn bind_timeout(args: &Args<'_>) -> Result<Duration, Problems> {
     let given: VolumeBindingArgs = args.decode()?;
     let mut problems = Problems::default();
     let seconds = u64::try_from(given.bind_timeout_seconds.unwrap_or(DEFAULT_BIND_TIMEOUT_SECONDS));
@@ -108,24 +140,35 @@ impl Score for VolumeBinding {
     }
 }
 
-/// Nothing is kept here: volumes are given away in the cluster itself, by [`AssumedVolumes`], which needs to change it.
 impl Reserve for VolumeBinding {
-    fn reserve(&self, _: &Pod, _: &str) -> Verdict {
-        Ok(())
+    fn reserve(&self, cycle: &mut ReserveCycle<'_>, pod: &Arc<Pod>, node: &Name) -> Verdict {
+        let given = self.give_away(cycle, pod, node);
+        if given.is_err() {
+            self.handle.measure(Measured::VolumeAssumeFailed);
+        }
+        given
     }
 
-    fn unreserve(&self, _: &Pod, _: &str) {}
+    fn unreserve(&self, pod: &Pod, _: &str) {
+        self.plans().remove(&pod.uid);
+    }
 }
 
-/// Nothing is written: there is no API here to bind claims through. The live scheduler carries the [`plan()`] out.
 impl PreBind for VolumeBinding {
-    /// Volumes are bound by who carries out the [plan].
-    fn is_needed(&self, _: &Pod, _: &str) -> bool {
-        false
+    fn is_needed(&self, pod: &Pod, _: &str) -> bool {
+        self.plans().contains_key(&pod.uid)
     }
 
-    fn pre_bind(&self, _: &Pod, _: &str) -> Verdict {
-        Ok(())
+    fn pre_bind<'a>(&'a self, pod: &'a Arc<Pod>, node: &'a Name) -> Effect<'a, Verdict> {
+        Box::pin(async move {
+            let Some(plan) = self.plans().remove(&pod.uid) else { return Ok(()) };
+            let (pod, node, bind_timeout) = (pod.clone(), node.clone(), self.bind_timeout);
+            let bound = bind::bind(&self.handle, bind::Order { pod, node, plan, bind_timeout }).await;
+            bound.map_err(|failure| {
+                self.handle.measure(Measured::VolumeBindFailed);
+                Status::error(failure.to_string())
+            })
+        })
     }
 }
 

@@ -13,20 +13,20 @@ use super::{
 
 /// A plan that has been written into the API server, with the versions that its objects got there.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WrittenPlan {
+pub(super) struct WrittenPlan {
     /// The pod.
-    pub pod: Key,
+    pub(super) pod: Key,
     /// The node that was chosen for it.
-    pub node: Name,
+    pub(super) node: Name,
     /// Volumes that were given to claims.
-    pub bound: Vec<(Name, ClaimId, ResourceVersion)>,
+    pub(super) bound: Vec<(Name, ClaimId, ResourceVersion)>,
     /// Claims that were sent to the node.
-    pub provisioned: Vec<(ClaimId, ResourceVersion)>,
+    pub(super) provisioned: Vec<(ClaimId, ResourceVersion)>,
 }
 
 /// Why not everything is bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unbound {
+pub(super) enum Unbound {
     /// The others have not done their part yet.
     NotYet,
     /// It has come to nothing, and the pod has to be tried again.
@@ -35,7 +35,7 @@ pub enum Unbound {
 
 /// Whether all that was written has led to bound claims. What is told in kube-scheduler's words is what the cluster shows
 /// of the API server; where it shows less than what was written, the watch is behind.
-pub fn check_bound(cluster: &Cluster, written: &WrittenPlan, pod_exists: bool) -> Result<(), Unbound> {
+pub(super) fn check_bound(cluster: &Cluster, written: &WrittenPlan, pod_exists: bool) -> Result<(), Unbound> {
     let name = &written.node;
     let Some(node) = cluster.node(name) else {
         return Err(Unbound::Never(format!("failed to get node {name:?}: node {name:?} not found")));

@@ -76,12 +76,12 @@ fn claims(claims: &[&str]) -> Builder {
 /// What nodes a and b say to a pod.
 fn said(pod: &Builder, objects: impl IntoIterator<Item = Builder>) -> Vec<String> {
     let cluster = cluster([node("a"), node("b")].into_iter().chain(objects));
-    filter(&VolumeBinding, &cluster, &pod.clone().pod())
+    filter(&VolumeBinding::default(), &cluster, &pod.clone().pod())
 }
 
 /// Why a pod is refused for all nodes.
 fn refused(pod: &Builder, objects: impl IntoIterator<Item = Builder>) -> Status {
-    VolumeBinding.pre_filter(&cluster(objects), &pod.clone().pod()).err().unwrap()
+    VolumeBinding::default().pre_filter(&cluster(objects), &pod.clone().pod()).err().unwrap()
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn disks_of_the_way_of_old_where_they_are_handed_over() {
             bound("c", "v"),
             zoned(id),
         ]);
-        filter(&VolumeBinding, &cluster, &claims(&["c"]).pod())
+        filter(&VolumeBinding::default(), &cluster, &claims(&["c"]).pod())
     };
     assert_eq!(said("vol-1", "kubernetes.io/gce-pd,kubernetes.io/aws-ebs"), ["ok", OUT_OF_REACH]);
     assert_eq!(said("vol-1", "kubernetes.io/gce-pd"), [OUT_OF_REACH, "ok"]);
@@ -413,11 +413,13 @@ fn several_reasons() {
 fn evicting_would_not_help() {
     let cluster = cluster([node("a"), bound("c", "v"), volume_on("v", "1Gi", "b")]);
     let pod = claims(&["c"]).pod();
-    let Ok(PreFilterOutcome::Go { nodes, prepared }) = VolumeBinding.pre_filter(&cluster, &pod) else {
+    let Ok(PreFilterOutcome::Go { nodes, prepared }) = VolumeBinding::default().pre_filter(&cluster, &pod)
+    else {
         panic!("the claim is bound");
     };
     assert_eq!(nodes, None);
-    let status = VolumeBinding.filter(&prepared, &cluster, &pod, cluster.node("a").unwrap()).unwrap_err();
+    let status =
+        VolumeBinding::default().filter(&prepared, &cluster, &pod, cluster.node("a").unwrap()).unwrap_err();
     assert_eq!(status.code, Code::UnschedulableAndUnresolvable);
 }
 
@@ -427,9 +429,12 @@ fn skips_pods_without_claims_and_never_scores() {
     let disk =
         pod("d").set("/spec/volumes/-", json!({"name": "v", "awsElasticBlockStore": {"volumeID": "x"}}));
     for pod in [pod("plain"), disk] {
-        assert!(matches!(VolumeBinding.pre_filter(&cluster, &pod.pod()), Ok(PreFilterOutcome::Skip)));
+        assert!(matches!(
+            VolumeBinding::default().pre_filter(&cluster, &pod.pod()),
+            Ok(PreFilterOutcome::Skip)
+        ));
     }
-    assert!(plain_score(&VolumeBinding, &cluster, &claims(&["c"]).pod()).is_empty());
+    assert!(plain_score(&VolumeBinding::default(), &cluster, &claims(&["c"]).pod()).is_empty());
 }
 
 #[test]
@@ -460,7 +465,7 @@ fn arguments() {
 
 #[test]
 fn events() {
-    let events = VolumeBinding.events();
+    let events = VolumeBinding::default().events();
     let ephemeral = json!({"name": "v", "ephemeral": {}});
     let inline = json!({"name": "w", "csi": {"driver": "csi.example.com"}});
     let waiting = claims(&["c"]).set("/spec/volumes/-", ephemeral).set("/spec/volumes/-", inline).pod();

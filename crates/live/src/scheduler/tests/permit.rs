@@ -1,13 +1,13 @@
 //! Permit, on virtual time: a pod that waits for somebody's word keeps its room until it is said.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use supercargo_framework::{
     Status,
     points::{Permission, Permit, PermitHandle},
     registry::define,
 };
-use supercargo_model::Pod;
+use supercargo_model::{Cluster, Name, Pod};
 
 use super::Scene;
 
@@ -15,7 +15,7 @@ use super::Scene;
 struct Gate(PermitHandle);
 
 impl Permit for Gate {
-    fn permit(&self, pod: &Pod, _: &str) -> Result<Permission, Status> {
+    fn permit(&self, _: &Cluster, pod: &Arc<Pod>, _: &Name) -> Result<Permission, Status> {
         Ok(match &*pod.name {
             "held" => Permission::Wait { timeout: Duration::from_secs(20), word: self.0.clone() },
             _ => Permission::Granted,
@@ -82,7 +82,7 @@ fn a_refusal_is_told_as_kube_scheduler_tells_it_and_the_pod_does_not_wake_itself
 struct Refuses;
 
 impl Permit for Refuses {
-    fn permit(&self, _: &Pod, _: &str) -> Result<Permission, Status> {
+    fn permit(&self, _: &Cluster, _: &Arc<Pod>, _: &Name) -> Result<Permission, Status> {
         Err(Status::unschedulable("never"))
     }
 }
@@ -104,7 +104,7 @@ fn a_refusal_in_the_cycle_itself_wakes_nobody() {
 struct Waits;
 
 impl Permit for Waits {
-    fn permit(&self, pod: &Pod, _: &str) -> Result<Permission, Status> {
+    fn permit(&self, _: &Cluster, pod: &Arc<Pod>, _: &Name) -> Result<Permission, Status> {
         let timeout = Duration::from_secs(3600);
         let waits = pod.name.starts_with("waits");
         Ok(if waits {

@@ -1,5 +1,6 @@
 //! Volumes that are given away before the server knows it.
 
+use supercargo_framework::assumed::{AssumedObjects, Restored};
 use supercargo_model::{
     Key, Name,
     object::{Kind, Object},
@@ -22,9 +23,29 @@ fn start() -> Cluster {
     ])
 }
 
-fn assume(assumed: &mut AssumedVolumes, cluster: &mut Cluster, pod: &Builder, on: &str) -> Assumption {
-    let plan = plan_for(cluster, pod, on).unwrap();
-    assumed.assume(cluster, &plan, &Name::from(on)).unwrap()
+/// Assumes what is planned for a pod on a node, under a uid.
+fn assume(
+    assumed: &mut AssumedObjects,
+    cluster: &mut Cluster,
+    pod: &Builder,
+    on: &str,
+    uid: &str,
+) -> Result<(), Status> {
+    let plan = plan_for(cluster, pod, on)?;
+    carry_out(assumed, cluster, &plan, on, uid)
+}
+
+fn carry_out(
+    assumed: &mut AssumedObjects,
+    cluster: &mut Cluster,
+    plan: &VolumePlan,
+    on: &str,
+    uid: &str,
+) -> Result<(), Status> {
+    let objects = super::super::assumed::as_planned(cluster, plan, &Name::from(on))?;
+    let mut cycle = ReserveCycle::new(cluster, assumed, uid.into());
+    objects.into_iter().for_each(|object| cycle.assume(object));
+    Ok(())
 }
 
 fn plan_for(cluster: &Cluster, pod: &Builder, on: &str) -> Result<VolumePlan, Status> {
@@ -32,7 +53,7 @@ fn plan_for(cluster: &Cluster, pod: &Builder, on: &str) -> Result<VolumePlan, St
 }
 
 /// As the server tells it.
-fn tell(assumed: &mut AssumedVolumes, cluster: &mut Cluster, object: Builder) {
+fn tell(assumed: &mut AssumedObjects, cluster: &mut Cluster, object: Builder) {
     let object = object.object();
     assumed.server_tells(object.kind(), &object.key());
     cluster.put(object);
@@ -40,8 +61,8 @@ fn tell(assumed: &mut AssumedVolumes, cluster: &mut Cluster, object: Builder) {
 
 #[test]
 fn the_next_pod_sees_a_volume_as_taken() {
-    let (mut cluster, mut assumed) = (start(), AssumedVolumes::default());
-    let assumption = assume(&mut assumed, &mut cluster, &claims(&["p"]), "a");
+    let (mut cluster, mut assumed) = (start(), AssumedObjects::default());
+    assume(&mut assumed, &mut cluster, &claims(&["p"]), "a", "one").unwrap();
     let volume = cluster.volume("v").unwrap();
     assert_eq!(volume.claim.as_ref().unwrap().uid.as_deref(), Some("p"));
     assert!(volume.annotations.has(annotations::BOUND_BY_CONTROLLER));
@@ -49,7 +70,7 @@ fn the_next_pod_sees_a_volume_as_taken() {
     // A pod that shares the claim gets the same volume.
     assert_eq!(&*plan_for(&cluster, &claims(&["p"]), "b").unwrap().bind[0].0, "v");
 
-    let restored = assumed.restore(&mut cluster, assumption);
+    let restored = assumed.restore(&mut cluster, "one");
     assert!(plan_for(&cluster, &claims(&["q"]), "a").is_ok());
     assert!(assumed.is_empty());
     let [Restored { before: Object::PersistentVolume(before), after: Object::PersistentVolume(after) }] =
@@ -63,31 +84,31 @@ fn the_next_pod_sees_a_volume_as_taken() {
 
 #[test]
 fn a_claim_whose_volume_is_made_is_tied_to_the_node() {
-    let (mut cluster, mut assumed) = (start(), AssumedVolumes::default());
-    let assumption = assume(&mut assumed, &mut cluster, &claims(&["made"]), "b");
-    let said = |cluster: &Cluster| filter(&VolumeBinding, cluster, &claims(&["made"]).pod());
+    let (mut cluster, mut assumed) = (start(), AssumedObjects::default());
+    assume(&mut assumed, &mut cluster, &claims(&["made"]), "b", "one").unwrap();
+    let said = |cluster: &Cluster| filter(&VolumeBinding::default(), cluster, &claims(&["made"]).pod());
     assert_eq!(said(&cluster), [NOTHING_TO_BIND, "ok"]);
-    assert_eq!(assumed.restore(&mut cluster, assumption).len(), 1);
+    assert_eq!(assumed.restore(&mut cluster, "one").len(), 1);
     assert_eq!(said(&cluster), ["ok", "ok"]);
 }
 
 #[test]
 fn what_the_server_tells_wins_and_is_not_taken_back() {
-    let (mut cluster, mut assumed) = (start(), AssumedVolumes::default());
-    let assumption = assume(&mut assumed, &mut cluster, &claims(&["p"]), "a");
+    let (mut cluster, mut assumed) = (start(), AssumedObjects::default());
+    assume(&mut assumed, &mut cluster, &claims(&["p"]), "a", "one").unwrap();
     let written = volume("v", "1Gi")
         .set("/spec/claimRef", json!({"namespace": "default", "name": "p", "uid": "p"}))
         .set("/status/phase", "Bound");
     tell(&mut assumed, &mut cluster, written);
     assert!(assumed.is_empty());
-    assert!(assumed.restore(&mut cluster, assumption).is_empty());
+    assert!(assumed.restore(&mut cluster, "one").is_empty());
     assert_eq!(&*cluster.volume("v").unwrap().phase, "Bound");
 }
 
 #[test]
 fn other_news_do_not_end_it() {
-    let (mut cluster, mut assumed) = (start(), AssumedVolumes::default());
-    let _kept = assume(&mut assumed, &mut cluster, &claims(&["p"]), "a");
+    let (mut cluster, mut assumed) = (start(), AssumedObjects::default());
+    assume(&mut assumed, &mut cluster, &claims(&["p"]), "a", "one").unwrap();
     tell(&mut assumed, &mut cluster, claim("q", "1Gi"));
     tell(&mut assumed, &mut cluster, node("v"));
     assert_eq!(assumed.len(), 1);
@@ -96,24 +117,24 @@ fn other_news_do_not_end_it() {
 
 #[test]
 fn a_deleted_volume_does_not_come_back() {
-    let (mut cluster, mut assumed) = (start(), AssumedVolumes::default());
-    let assumption = assume(&mut assumed, &mut cluster, &claims(&["p"]), "a");
+    let (mut cluster, mut assumed) = (start(), AssumedObjects::default());
+    assume(&mut assumed, &mut cluster, &claims(&["p"]), "a", "one").unwrap();
     let key = Key::new("", "v");
     assumed.server_tells(Kind::PersistentVolume, &key);
     cluster.remove(Kind::PersistentVolume, &key);
-    assert!(assumed.restore(&mut cluster, assumption).is_empty());
+    assert!(assumed.restore(&mut cluster, "one").is_empty());
     assert!(cluster.volume("v").is_none());
 }
 
 #[test]
 fn a_shared_claim_stays_while_one_pod_needs_it() {
-    let (mut cluster, mut assumed) = (start(), AssumedVolumes::default());
+    let (mut cluster, mut assumed) = (start(), AssumedObjects::default());
     let pod = claims(&["made", "p"]);
-    let first = assume(&mut assumed, &mut cluster, &pod, "a");
-    let second = assume(&mut assumed, &mut cluster, &pod, "a");
-    assert!(assumed.restore(&mut cluster, first).is_empty());
+    assume(&mut assumed, &mut cluster, &pod, "a", "one").unwrap();
+    assume(&mut assumed, &mut cluster, &pod, "a", "two").unwrap();
+    assert!(assumed.restore(&mut cluster, "one").is_empty());
     assert!(cluster.volume("v").unwrap().claim.is_some());
-    assert_eq!(assumed.restore(&mut cluster, second).len(), 2);
+    assert_eq!(assumed.restore(&mut cluster, "two").len(), 2);
     assert_eq!(cluster.volume("v"), start().volume("v"));
     let key = Key::new("default", "made");
     assert_eq!(cluster.claim(&key), start().claim(&key));
@@ -121,23 +142,23 @@ fn a_shared_claim_stays_while_one_pod_needs_it() {
 
 #[test]
 fn an_old_assumption_does_not_undo_a_new_one() {
-    let (mut cluster, mut assumed) = (start(), AssumedVolumes::default());
-    let first = assume(&mut assumed, &mut cluster, &claims(&["p"]), "a");
+    let (mut cluster, mut assumed) = (start(), AssumedObjects::default());
+    assume(&mut assumed, &mut cluster, &claims(&["p"]), "a", "one").unwrap();
     // The server tells something that was not ours, and so the volume is given away anew.
     tell(&mut assumed, &mut cluster, volume("v", "1Gi").label("disk", "ssd"));
-    let _second = assume(&mut assumed, &mut cluster, &claims(&["q"]), "a");
-    assert!(assumed.restore(&mut cluster, first).is_empty());
+    assume(&mut assumed, &mut cluster, &claims(&["q"]), "a", "two").unwrap();
+    assert!(assumed.restore(&mut cluster, "one").is_empty());
     assert_eq!(cluster.volume("v").unwrap().claim.as_ref().unwrap().name.as_deref(), Some("q"));
 }
 
 #[test]
 fn a_plan_that_no_longer_holds_changes_nothing() {
-    let (mut cluster, mut assumed) = (start(), AssumedVolumes::default());
+    let (mut cluster, mut assumed) = (start(), AssumedObjects::default());
     let pod = claims(&["made", "p"]);
     let plan = plan_for(&cluster, &pod, "a").unwrap();
-    let refused = |cluster: &mut Cluster, assumed: &mut AssumedVolumes| {
+    let refused = |cluster: &mut Cluster, assumed: &mut AssumedObjects| {
         let before = cluster.volume("v").cloned();
-        let status = assumed.assume(cluster, &plan, &Name::from("a")).unwrap_err();
+        let status = carry_out(assumed, cluster, &plan, "a", "one").unwrap_err();
         assert_eq!(cluster.volume("v").cloned(), before);
         status.message()
     };
@@ -147,7 +168,7 @@ fn a_plan_that_no_longer_holds_changes_nothing() {
         refused(&mut cluster, &mut assumed),
         "could not find v1.PersistentVolumeClaim \"default/made\""
     );
-    let _other = assume(&mut assumed, &mut cluster, &claims(&["q"]), "a");
+    assume(&mut assumed, &mut cluster, &claims(&["q"]), "a", "other").unwrap();
     assert_eq!(
         refused(&mut cluster, &mut assumed),
         "persistentvolume \"v\" is bound to another claim already"
@@ -156,13 +177,13 @@ fn a_plan_that_no_longer_holds_changes_nothing() {
 
 #[test]
 fn a_volume_that_is_bound_as_planned_is_not_ahead() {
-    let (mut cluster, mut assumed) = (start(), AssumedVolumes::default());
+    let (mut cluster, mut assumed) = (start(), AssumedObjects::default());
     cluster.put(
         volume("v", "1Gi")
             .set("/spec/claimRef", json!({"namespace": "default", "name": "p", "uid": "p"}))
             .object(),
     );
-    let assumption = assume(&mut assumed, &mut cluster, &claims(&["p"]), "a");
+    assume(&mut assumed, &mut cluster, &claims(&["p"]), "a", "one").unwrap();
     assert!(assumed.is_empty());
-    assert!(assumed.restore(&mut cluster, assumption).is_empty());
+    assert!(assumed.restore(&mut cluster, "one").is_empty());
 }

@@ -22,7 +22,7 @@ fn meant_for(volume: Builder, claim: &str) -> Builder {
 fn planned(pod: &Builder, objects: impl IntoIterator<Item = Builder>) -> String {
     let cluster = cluster([node("a"), node("b")].into_iter().chain(objects));
     let pod = pod.clone().pod();
-    for (node, said) in cluster_nodes(&cluster).zip(filter(&VolumeBinding, &cluster, &pod)) {
+    for (node, said) in cluster_nodes(&cluster).zip(filter(&VolumeBinding::default(), &cluster, &pod)) {
         let message =
             super::plan(&cluster, &pod, node).map_or_else(|status| status.message(), |_| "ok".into());
         assert_eq!(message, said, "plan and filter, on {}", node.name());

@@ -1,9 +1,10 @@
 //! What changes in the server's own JSON when a claim gets its volume; every other field stays, known or not.
 
 use serde_json::{Value, json};
-use supercargo_plugins::volume_binding::{
-    ClaimId,
+
+use super::{
     annotations::{BOUND_BY_CONTROLLER, SELECTED_NODE},
+    plan::ClaimId,
 };
 
 /// Points a volume at a claim. Whether that changed anything, or why it cannot be.

@@ -3,24 +3,36 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
+use supercargo_framework::{
+    Verdict,
+    handle::{
+        ApiError, ApiFailure, ApiRequest, Check, Effect, Handle, HandleRef, Level, Look, Measured,
+        Occurrence, PendingPods, Verb, View, Work,
+    },
+    points,
+    preemption::Nominations,
+    waiting::WaitingPods,
+};
 use supercargo_manifest::Source;
 use supercargo_model::{
-    Cluster,
+    Cluster, Key, Name, Pod,
     object::{Kind, Object},
 };
 use supercargo_plugins::volume_binding::{
-    ClaimId, Unbound,
+    ClaimId, VolumePlan,
     annotations::{BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE},
-    check_bound,
+    bind::{Order, VolumeFailure, bind},
 };
 
-use super::*;
+use super::super::handle::send;
 use crate::{
     testing::{Answer, FakeWorld},
-    world::{Method, Request, Unanswered},
+    world::{Method, Request, SharedWorld, Unanswered, World},
 };
 
 mod failures;
@@ -165,7 +177,9 @@ fn order(bind: bool, provision: bool) -> Order {
         bind: bind.then(|| ("v".into(), id("c"))).into_iter().collect(),
         provision: provision.then(|| id("d")).into_iter().collect(),
     };
-    Order { pod: Key::new("ns", "p"), node: "n".into(), plan, bind_timeout: Duration::from_secs(600) }
+    let pod = json!({"metadata": {"namespace": "ns", "name": "p", "uid": "p"}, "spec": {"containers": []}});
+    let Ok(Object::Pod(pod)) = Object::deserialize(Kind::Pod, &pod) else { panic!("a pod") };
+    Order { pod: Arc::new(pod), node: "n".into(), plan, bind_timeout: Duration::from_secs(600) }
 }
 
 /// A binding under way.
@@ -185,7 +199,10 @@ impl Binding {
         let outcome = Arc::new(Mutex::new(None));
         let (server, result, inside) = (server.clone(), outcome.clone(), world.clone());
         world.spawn(Box::pin(async move {
-            let ended = write_and_look(&inside, &server, &order, leads).await;
+            let handle: Arc<dyn Handle> = Arc::new(ShowsServer { world: inside.clone(), server, leads });
+            let way = HandleRef::default();
+            way.connect(&handle);
+            let ended = bind(&way, order).await;
             *result.lock().unwrap() = Some((inside.uptime(), ended));
         }));
         Self { world, outcome }
@@ -205,25 +222,87 @@ impl Binding {
     }
 }
 
-/// Writes, and looks every second at what the server has, as a watch would show it.
-async fn write_and_look(
-    world: &FakeWorld,
-    server: &SharedServer,
-    order: &Order,
+/// Sends as the scheduler does, and looks every second at what the server has, as a watch would show it.
+struct ShowsServer {
+    world: Arc<FakeWorld>,
+    server: SharedServer,
     leads: bool,
-) -> Result<(), VolumeFailure> {
-    let written = write(world, order, &move || leads).await?;
-    let deadline = world.uptime() + order.bind_timeout;
-    while world.uptime() < deadline {
-        world.sleep(FIRST_LOOK).await;
-        let cluster = server.lock().unwrap().shown(world.uptime());
-        match check_bound(&cluster, &written, true) {
-            Ok(()) => return Ok(()),
-            Err(Unbound::NotYet) => {}
-            Err(Unbound::Never(why)) => return Err(VolumeFailure::Undone(why)),
-        }
+}
+
+/// Every pod is there.
+struct Everyone(Arc<Pod>);
+
+impl PendingPods for Everyone {
+    fn find(&self, _: &str) -> Option<&Arc<Pod>> {
+        Some(&self.0)
     }
-    Err(VolumeFailure::TimedOut)
+
+    fn all(&self) -> Box<dyn Iterator<Item = &Arc<Pod>> + '_> {
+        Box::new([&self.0].into_iter())
+    }
+}
+
+impl Handle for ShowsServer {
+    fn look(&self, _: Look) -> Effect<'static, Verdict> {
+        panic!("nobody looks once")
+    }
+
+    fn until(&self, mut check: Check) -> Effect<'static, Verdict> {
+        let (world, server) = (self.world.clone(), self.server.clone());
+        Box::pin(async move {
+            loop {
+                let cluster = server.lock().unwrap().shown(world.uptime());
+                let pending = &Everyone(order(false, false).pod);
+                let nominations = &Nominations::default();
+                if check(&View { cluster: &cluster, nominations, pending }).is_none() {
+                    return Ok(());
+                }
+                world.sleep(Duration::from_secs(1)).await;
+            }
+        })
+    }
+
+    fn send(&self, request: ApiRequest) -> Effect<'static, Result<Value, ApiError>> {
+        if !self.leads && request.verb != Verb::Get {
+            return Box::pin(std::future::ready(Err(ApiError::new(ApiFailure::NotLeading, ""))));
+        }
+        let world: SharedWorld = self.world.clone();
+        Box::pin(send(world, request))
+    }
+
+    fn bind(&self, _: points::Binding) -> Effect<'static, Verdict> {
+        panic!("no pod is bound")
+    }
+
+    fn now(&self) -> Timestamp {
+        self.world.now()
+    }
+
+    fn uptime(&self) -> Duration {
+        self.world.uptime()
+    }
+
+    fn sleep(&self, span: Duration) -> Effect<'static, ()> {
+        self.world.sleep(span)
+    }
+
+    fn spawn(&self, _: Work, effect: Effect<'static, ()>) {
+        self.world.spawn(effect);
+    }
+
+    fn record(&self, _: Occurrence) {}
+
+    fn log(&self, _: Level, _: &str) {}
+
+    fn measure(&self, _: Measured) {}
+
+    fn waiting_pods(&self) -> &WaitingPods {
+        panic!("nobody waits")
+    }
+
+    fn activate(&self, _: Name) {}
+
+    fn look_again(&self, _: Name, _: Name) {}
 }
 
 fn object(server: &SharedServer, path: &str) -> Value {

@@ -1,10 +1,5 @@
 //! Writes that fail, are half done, or whose outcome is unknown.
 
-use supercargo_manifest::Source;
-use supercargo_model::{
-    Cluster,
-    object::{Kind, Object},
-};
 use supercargo_plugins::volume_binding::plan;
 
 use super::*;

@@ -1,0 +1,126 @@
+//! Objects that are ahead of the API server: what a plugin has promised a pod, so that the next pod sees it as given.
+//!
+//! As in kube-scheduler's assume cache, what the server tells always wins over what was assumed, and what comes to
+//! nothing is taken back to what the server told last.
+
+use std::collections::HashMap;
+
+use supercargo_model::{
+    Cluster, Key, Name,
+    object::{Kind, Object},
+};
+
+/// The objects of a cluster that are ahead of the API server.
+#[derive(Debug, Default)]
+pub struct AssumedObjects {
+    ahead: HashMap<(Kind, Key), Ahead>,
+    /// What was assumed for each pod, by its uid, until it is bound or given up.
+    of_pod: HashMap<Name, Vec<(Kind, Key)>>,
+}
+
+/// An object of which the cluster has another version than the server has told.
+#[derive(Debug)]
+struct Ahead {
+    told: Object,
+    /// The pods that need ours: they can share an object.
+    needed_by: Vec<Name>,
+}
+
+/// An object that was taken back: to the queue, an update of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Restored {
+    /// As it was assumed.
+    pub before: Object,
+    /// As the server told it.
+    pub after: Object,
+}
+
+impl AssumedObjects {
+    /// Puts an object into the cluster as it will be once what was promised a pod is written.
+    pub fn assume(&mut self, cluster: &mut Cluster, pod_uid: &Name, ours: Object) {
+        let id = (ours.kind(), ours.key());
+        match self.ahead.get_mut(&id) {
+            // The cluster's version is one that was assumed earlier, not one that the server has told.
+            Some(ahead) => ahead.needed_by.push(pod_uid.clone()),
+            None => {
+                let Some(told) = cluster.object(id.0, &id.1) else { return };
+                if told == ours {
+                    return;
+                }
+                self.ahead.insert(id.clone(), Ahead { told, needed_by: vec![pod_uid.clone()] });
+            }
+        }
+        self.of_pod.entry(pod_uid.clone()).or_default().push(id);
+        cluster.put(ours);
+    }
+
+    /// Takes back what was assumed for a pod, except for what the server has told about since, and what another pod needs
+    /// as well.
+    pub fn restore(&mut self, cluster: &mut Cluster, pod_uid: &str) -> Vec<Restored> {
+        let mut restored = Vec::new();
+        for (kind, key) in self.of_pod.remove(pod_uid).unwrap_or_default() {
+            let id = (kind, key);
+            let Some(ahead) = self.ahead.get_mut(&id) else {
+                continue;
+            };
+            ahead.needed_by.retain(|uid| &**uid != pod_uid);
+            if !ahead.needed_by.is_empty() {
+                continue;
+            }
+            let told = self.ahead.remove(&id).map(|ahead| ahead.told);
+            if let (Some(before), Some(after)) = (cluster.object(id.0, &id.1), told) {
+                cluster.put(after.clone());
+                restored.push(Restored { before, after });
+            }
+        }
+        restored
+    }
+
+    /// A pod is bound: the server will tell what was written for it, and that ends it.
+    pub fn keep(&mut self, pod_uid: &str) {
+        self.of_pod.remove(pod_uid);
+    }
+
+    /// To be called when the server tells a new version of an object, or that it is gone, before the cluster learns of
+    /// it: what was assumed about the object is over.
+    pub fn server_tells(&mut self, kind: Kind, key: &Key) {
+        if !self.ahead.is_empty() {
+            self.ahead.remove(&(kind, key.clone()));
+        }
+    }
+
+    /// How many objects are ahead of the server.
+    pub fn len(&self) -> usize {
+        self.ahead.len()
+    }
+
+    /// Whether the server knows everything.
+    pub fn is_empty(&self) -> bool {
+        self.ahead.is_empty()
+    }
+}
+
+/// The scheduling cycle of a pod whose node is chosen: Reserve plugins see the cluster in it, and change what others see.
+pub struct ReserveCycle<'a> {
+    cluster: &'a mut Cluster,
+    assumed: &'a mut AssumedObjects,
+    pod_uid: Name,
+}
+
+impl<'a> ReserveCycle<'a> {
+    /// The cycle of a pod.
+    pub fn new(cluster: &'a mut Cluster, assumed: &'a mut AssumedObjects, pod_uid: Name) -> Self {
+        Self { cluster, assumed, pod_uid }
+    }
+
+    /// The cluster, with the pod on its node.
+    pub fn cluster(&self) -> &Cluster {
+        self.cluster
+    }
+
+    /// Shows an object to everybody as it will be once what is promised the pod is written. It is taken back by itself if
+    /// the pod is not bound after all.
+    pub fn assume(&mut self, object: Object) {
+        self.assumed.assume(self.cluster, &self.pod_uid, object);
+    }
+}
