@@ -6,10 +6,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
-use supercargo_sim::{
-    bench::{self, Measured, Size, Workload},
-    setup::{self, ALL_NODES, Overrides},
-};
+use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
+use supercargo_sim::bench::{self, Measured, Size, Workload};
 
 use crate::{
     failure::{Ending, Failure},

@@ -16,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::{Either, select};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -99,6 +100,8 @@ struct Shared {
     world: SharedWorld,
     terms: Terms,
     state: watch::Sender<LeadershipState>,
+    /// Whether we want to lead yet.
+    campaigning: watch::Sender<bool>,
     /// Whether we have been asked to give the lease back.
     leaving: watch::Sender<bool>,
     observed: Mutex<Observed>,
@@ -118,10 +121,18 @@ struct Observed {
 
 /// Takes part in an election until the lease has been held and lost, or given back.
 pub fn campaign(world: &SharedWorld, terms: Terms) -> Lease {
+    let lease = stand_by(world, terms);
+    lease.campaign();
+    lease
+}
+
+/// Is ready to take part in an election, once it is told to [campaign](Lease::campaign).
+pub fn stand_by(world: &SharedWorld, terms: Terms) -> Lease {
     let shared = Arc::new(Shared {
         world: world.clone(),
         terms,
         state: watch::Sender::new(LeadershipState::Waiting),
+        campaigning: watch::Sender::new(false),
         leaving: watch::Sender::new(false),
         observed: Mutex::default(),
     });
@@ -130,6 +141,11 @@ pub fn campaign(world: &SharedWorld, terms: Terms) -> Lease {
 }
 
 impl Lease {
+    /// Takes part in the election from now on.
+    pub fn campaign(&self) {
+        self.shared.campaigning.send_replace(true);
+    }
+
     /// Whether we hold a valid lease at this moment: to be asked right before anything is written.
     pub fn is_held(&self) -> bool {
         let shared = &self.shared;
@@ -175,8 +191,7 @@ impl Lease {
 impl Shared {
     async fn run(self: Arc<Self>) {
         let lease = self.describe();
-        tracing::info!(lease, identity = self.terms.identity, "waiting for the lease");
-        if self.acquire().await {
+        if self.is_wanted().await && self.acquire().await {
             tracing::info!(lease, "became leader");
             self.state.send_replace(LeadershipState::Leading);
             self.record_event("became leader");
@@ -191,8 +206,17 @@ impl Shared {
         self.state.send_replace(LeadershipState::Released);
     }
 
+    /// Waits until it is to take part; false if it is to leave before.
+    async fn is_wanted(&self) -> bool {
+        let (mut campaigning, mut leaving) = (self.campaigning.subscribe(), self.leaving.subscribe());
+        let wanted = Box::pin(campaigning.wait_for(|campaigning| *campaigning));
+        let unwanted = Box::pin(leaving.wait_for(|leaving| *leaving));
+        matches!(select(wanted, unwanted).await, Either::Left((Ok(_), _)))
+    }
+
     /// Tries until it has the lease; false if it is to leave before.
     async fn acquire(&self) -> bool {
+        tracing::info!(lease = self.describe(), identity = self.terms.identity, "waiting for the lease");
         loop {
             let before = self.holder();
             let won = self.attempt().await;

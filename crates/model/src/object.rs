@@ -1,6 +1,8 @@
 //! The objects that a scheduler reads, and how they are read from a text.
 
-use std::collections::{BTreeMap, HashMap};
+mod quick;
+
+use std::collections::{BTreeMap, HashMap, hash_map};
 
 use supercargo_manifest::{self as manifest, Problem, Problems, Severity, Source, UnknownFields, Value};
 
@@ -105,6 +107,9 @@ impl Reader {
 
     /// Reads one text. Problems are kept until the end, so that all are told at once.
     pub fn read(&mut self, source: &Source) {
+        if self.keeps.is_empty() && self.read_quickly(source).is_some() {
+            return;
+        }
         match manifest::read(source) {
             Ok(documents) => {
                 for document in &documents {
@@ -118,6 +123,45 @@ impl Reader {
     /// What was read; or every problem, and nothing else.
     pub fn finish(self) -> Result<Objects, Problems> {
         if self.problems.has_errors() { Err(self.problems) } else { Ok(self.read) }
+    }
+
+    /// Reads a JSON text in which nothing is wrong; `None` if it is anything else, and then nothing was read.
+    fn read_quickly(&mut self, source: &Source) -> Option<()> {
+        let found = quick::objects(&source.text)?;
+        let (objects, skipped) = (self.read.objects.len(), self.read.skipped.clone());
+        let read = found.iter().try_for_each(|found| self.read_found(source, found));
+        if read.is_none() {
+            for object in self.read.objects.drain(objects..) {
+                self.first_seen.remove(&(object.kind(), object.key()));
+            }
+            self.read.skipped = skipped;
+        }
+        read
+    }
+
+    fn read_found(&mut self, source: &Source, found: &quick::Found<'_>) -> Option<()> {
+        let quick::Found { text, kind, group, line } = *found;
+        let Some(known) = Kind::of_group(group, kind) else {
+            serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
+            self.skip(kind, group);
+            return Some(());
+        };
+        let object = read_at_its_place(known, source, text)?;
+        let key = object.key();
+        match self.first_seen.entry((known, key.clone())) {
+            hash_map::Entry::Vacant(place) if !key.name.is_empty() => {
+                place.insert(format!("{}:{line}", source.name));
+            }
+            _ => return None,
+        }
+        self.read.objects.push(object);
+        Some(())
+    }
+
+    /// Counts an object that a scheduler does not read.
+    fn skip(&mut self, kind: &str, group: &str) {
+        let name = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        *self.read.skipped.entry(name).or_default() += 1;
     }
 
     fn document(&mut self, source: &Source, value: &Value, path: &str) {
@@ -154,9 +198,7 @@ impl Reader {
 
     fn one(&mut self, source: &Source, kind: &str, group: &str, value: &Value, path: &str) {
         let Some(known) = Kind::of_group(group, kind) else {
-            let name = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-            *self.read.skipped.entry(name).or_default() += 1;
-            return;
+            return self.skip(kind, group);
         };
         match decode(source, known, value, path) {
             Ok(object) => {
@@ -195,17 +237,27 @@ impl Reader {
         let key = Key::new(namespace, name);
         let place = format!("{}:{}", source.name, at.at.line);
         match self.first_seen.entry((kind, key.clone())) {
-            std::collections::hash_map::Entry::Occupied(first) => {
+            hash_map::Entry::Occupied(first) => {
                 let mut problem =
                     problem(source, at, &path, format!("{} {key} is defined twice", kind.name()));
                 problem.hint = Some(format!("the first one is at {}", first.get()));
                 Some(problem)
             }
-            std::collections::hash_map::Entry::Vacant(place_of) => {
+            hash_map::Entry::Vacant(place_of) => {
                 place_of.insert(place);
                 None
             }
         }
+    }
+}
+
+/// An object of a text; `None` if anything is wrong with it.
+fn read_at_its_place(kind: Kind, source: &Source, text: &str) -> Option<Object> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    match Object::deserialize(kind, &mut json) {
+        Ok(object) => json.end().ok().map(|()| object),
+        // What the quick way refuses may be well all the same.
+        Err(_) => Object::from_text(kind, &Source::new(source.name.clone(), text)).ok(),
     }
 }
 

@@ -39,7 +39,7 @@ fn every_kind_is_read_kept_found_and_removed() {
         let mut reader = Reader::default();
         reader.read(&Source::new("test", text(kind, "red")));
         let object = read(kind, "red");
-        assert_eq!(reader.finish().unwrap().objects, [object.clone()], "{kind:?}");
+        assert_eq!(reader.finish().unwrap().objects, std::slice::from_ref(&object), "{kind:?}");
         let json = supercargo_manifest::read(&Source::new("test", text(kind, "red"))).unwrap();
         let quickly =
             Object::deserialize(kind, &mut serde_json::Deserializer::from_str(&json[0].to_json())).unwrap();

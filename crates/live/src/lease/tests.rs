@@ -100,6 +100,25 @@ fn the_first_makes_the_lease_and_renews_it() {
 }
 
 #[test]
+fn who_stands_by_asks_for_nothing_until_it_campaigns() {
+    let server = SharedServer::default();
+    let world = world_of(&server);
+    let shared: SharedWorld = world.clone();
+    let (a, b) = (stand_by(&shared, Terms::usual("a")), stand_by(&shared, Terms::usual("b")));
+    world.run_for(seconds(60));
+    assert!(world.requests().is_empty());
+    assert_eq!(a.state(), LeadershipState::Waiting);
+    a.campaign();
+    world.run_for(seconds(1));
+    assert!(a.is_held());
+    // One that never campaigned can leave.
+    let leaving = b.clone();
+    shared.spawn(Box::pin(async move { leaving.release().await }));
+    world.run_for(seconds(1));
+    assert_eq!(b.state(), LeadershipState::Released);
+}
+
+#[test]
 fn who_becomes_the_leader_says_so_in_an_event() {
     let server = SharedServer::default();
     let world = world_of(&server);

@@ -12,6 +12,7 @@ pub mod inspector;
 pub mod meter;
 mod preemption;
 mod preferences;
+pub mod records;
 mod reporter;
 mod signal;
 mod status_writer;
@@ -49,8 +50,10 @@ use crate::{
 use binding::{Bound, Turns};
 use consult::{Consultations, Consulted};
 use handle::LiveHandle;
+use inspector::LastFailure;
 use meter::{Meter, QueueStats, Timed};
 use preemption::{EVICTIONS_AT_ONCE, Evicted, ExpectedVictims};
+use records::{Recorder, Records};
 use reporter::Reporter;
 use signal::BindingSignal;
 use waits::{Wait, Waits};
@@ -153,6 +156,9 @@ pub struct Scheduler {
     binding_turns: Arc<Turns>,
     evictions: Arc<Semaphore>,
     reporter: Reporter,
+    recorder: Recorder,
+    /// Why the pods that wait were not placed the last time, by uid.
+    last_failures: HashMap<Name, LastFailure>,
     lease: Option<Lease>,
     meter: Arc<dyn Meter>,
     next_report: Duration,
@@ -167,6 +173,7 @@ impl Scheduler {
         let (report_to, reports) = mpsc::unbounded_channel();
         let timed: Arc<dyn Stopwatch> = Arc::new(Timed { world: world.clone(), meter: meter.clone() });
         engine.profiles().time_with(&timed);
+        let recorder = Recorder::new(&world);
         let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
         let (reporter, waiting) = (Reporter::new(&world, host, lease.clone()), WaitingPods::default());
         let binding_turns: Arc<Turns> = Arc::default();
@@ -186,8 +193,11 @@ impl Scheduler {
             queue: {
                 let mut queue = SchedulingQueue::new(&rules, queue);
                 queue.time_with(timed);
+                queue.observe_with(recorder.of_queue());
                 queue
             },
+            recorder,
+            last_failures: HashMap::default(),
             reporter,
             unsynced: informer::resources(&config_maps).into_iter().map(|resource| resource.kind).collect(),
             synced: watch::Sender::new(false),
@@ -224,6 +234,11 @@ impl Scheduler {
     /// Whether everything has been read once.
     pub fn synced(&self) -> watch::Receiver<bool> {
         self.synced.subscribe()
+    }
+
+    /// The way to follow what it decides, and how its queue changes.
+    pub fn records(&self) -> Records {
+        self.recorder.records()
     }
 
     /// The way to tell it, while it runs, that a plugin judges otherwise from now on: the pods that the plugin refused are
@@ -300,7 +315,7 @@ impl Scheduler {
             Report::Consulted(consulted) => self.consultation_ended(consulted),
             Report::Freed => self.consult_those_who_wait(),
             Report::PluginChanged(plugin) => self.queue.plugin_changed(&plugin, self.world.uptime()),
-            Report::Asked(question) => question(&self.engine, &self.queue),
+            Report::Asked(question) => question(self),
             Report::Look(look) => look(&View {
                 cluster: self.engine.cluster(),
                 nominations: self.engine.nominations(),

@@ -19,7 +19,7 @@ use supercargo_model::{
     Key,
     object::{Kind, Object},
 };
-use supercargo_sim::setup::{self, Overrides};
+use supercargo_scheduler::setup::{self, Overrides};
 use tokio::sync::mpsc;
 
 use super::{Parts, Scheduler, meter::NoMeter};
