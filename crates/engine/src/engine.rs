@@ -14,6 +14,7 @@ use crate::{
     full_path::FullCycle,
     inspection::Inspection,
     settings::{EngineProfile, Profiles, Settings},
+    trial::Trial,
 };
 
 /// Decides where pods go.
@@ -21,11 +22,11 @@ use crate::{
 /// The full path ([`Self::decide`]) is the specification; the fast path, which [`Self::place`] tries first, gives the same
 /// answer without a record.
 pub struct Engine {
-    state: ClusterState,
+    pub(crate) state: ClusterState,
     profiles: Profiles,
     settings: Settings,
     pub(crate) progress: Progress,
-    fast: FastPath,
+    pub(crate) fast: FastPath,
     /// How often plugins have come to judge otherwise.
     plugin_changes: u64,
 }
@@ -174,6 +175,11 @@ impl Engine {
             refused: Some(refused),
             ..Decision::new(pod, name, 0, self.state.cluster.node_count())
         })
+    }
+
+    /// Tries several pods: what comes of it stays, or never was.
+    pub fn trial(&mut self) -> Trial<'_> {
+        Trial::new(self)
     }
 
     /// A look inside, for whoever compares the two paths.

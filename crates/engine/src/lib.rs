@@ -21,6 +21,7 @@ mod sampling;
 mod settings;
 mod signature_cache;
 mod signature_state;
+mod trial;
 
 pub use cycle::PathCounts;
 pub use decision::{BriefRefusal, Decision, Outcome};
@@ -34,3 +35,4 @@ pub use queue::{
 };
 pub use sampling::nodes_to_find;
 pub use settings::{EngineProfile, Profiles, Settings};
+pub use trial::Trial;

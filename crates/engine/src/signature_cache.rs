@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::profile::Profile;
-use supercargo_model::{Cluster, Pod};
+use supercargo_model::{Cluster, Pod, changes::Moment};
 
 use crate::{
     laps::{Lap, Laps},
@@ -104,6 +104,12 @@ impl SignatureCache {
             Last::Kept(place) => Some(&mut self.kept.get_mut(place)?.as_mut()?.signature),
             Last::Scratch => self.scratch.as_mut(),
         }
+    }
+
+    /// Follows the cluster back to a moment: it is as it was then, and its log still tells of what came and left since.
+    pub(crate) fn go_back(&mut self, cluster: &Cluster, to: Moment) {
+        let kept = self.kept.iter_mut().flatten().map(|kept| &mut kept.signature);
+        kept.chain(&mut self.scratch).for_each(|signature| signature.go_back(cluster, to));
     }
 
     fn find(&self, index: usize, pod: &Pod) -> Option<usize> {

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{Asked, CLOSED, Cells, FilterPart, Normalization, OPEN, Redo, ScorePart},
+    fast::{CLOSED, Cells, Failed, FilterPart, NodeFilter, Normalization, OPEN, RawScores, ScorePart},
     preemption::Rejection,
     profile::{CompiledProfile, Profile, ScoreColumn, Scores},
     vector::{Bounds, Tops, add_weighted, normalized, sum_with_tops, vectorized},
 };
-use supercargo_model::{Cluster, Name, NodeId, Pod, changes::Moment};
+use supercargo_model::{
+    Cluster, Name, NodeId, Pod,
+    changes::{Moment, PodChange},
+};
 
 use crate::{
     laps::{Lap, Laps},
@@ -16,28 +19,113 @@ use crate::{
     refusals::Refusals,
 };
 
-/// Beyond this share of the nodes, starting anew is cheaper than mending.
-const MEND_AT_MOST: usize = 16;
-/// Nodes are put into node_classes after so many pods for which the same nodes were open: before, it would not pay.
+/// Beyond this share of the nodes, starting anew is cheaper than updating.
+const UPDATE_AT_MOST: usize = 16;
+/// How many columns are kept for their memory when pods of another signature need fewer.
+const SPARE_COLUMNS: usize = 4;
+/// Nodes are put into classes after so many pods for which the same nodes were open: before, it would not pay.
 const CALM_PODS: u32 = 4;
 
 /// A score and its column.
 struct Column {
     plugin: Name,
     weight: f64,
-    part: Box<dyn ScorePart>,
+    scores: RawScores,
+    /// The raw score of each node, by place; empty where all have the same.
     raw: Vec<f64>,
     bounds: Bounds,
     normalization: Normalization,
-    reads_load: bool,
+    /// The raw scores change with which nodes are open.
     reads_open: bool,
     /// Its raw scores have changed since its bounds were found.
     stale: bool,
-    /// The raw score of every node; the column is then empty.
-    constant: Option<f64>,
 }
 
 impl Column {
+    fn new(plugin: Name, weight: i32, part: ScorePart, spare: &mut Vec<Vec<f64>>) -> Self {
+        let ScorePart { mut scores, normalization } = part;
+        let raw = match &mut scores {
+            // They are the column, until the signature is compiled anew.
+            RawScores::Fixed(raw) => std::mem::take(raw),
+            RawScores::Constant(_) => Vec::new(),
+            _ => spare.pop().unwrap_or_default(),
+        };
+        let reads_open = match &scores {
+            RawScores::Constant(_) | RawScores::Fixed(_) | RawScores::ByNode(_) => false,
+            RawScores::ByDomain(part) => part.reads_open(),
+            RawScores::AmongOpen(_) | RawScores::Opaque(_) => true,
+        };
+        let bounds = Bounds { lowest: 0.0, highest: 0.0 };
+        Self {
+            plugin,
+            weight: f64::from(weight),
+            scores,
+            raw,
+            bounds,
+            normalization,
+            reads_open,
+            stale: true,
+        }
+    }
+
+    /// Works out the raw scores from nothing.
+    fn fill(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &[f64]) -> Result<(), Failed> {
+        let raw = &mut self.raw;
+        match &mut self.scores {
+            RawScores::Constant(_) | RawScores::Fixed(_) => {}
+            RawScores::ByNode(part) => part.fill(cluster, raw),
+            RawScores::ByDomain(part) => part.fill(cluster, open, raw),
+            RawScores::AmongOpen(part) => part.fill(cluster, open, raw),
+            RawScores::Opaque(part) => return part.fill(cluster, pod, open, raw),
+        }
+        Ok(())
+    }
+
+    /// Takes note of a pod that came or left. Whether raw scores have changed with it, other than that of its node.
+    fn note(&mut self, cluster: &Cluster, change: &PodChange) -> bool {
+        let RawScores::ByDomain(part) = &mut self.scores else {
+            return false;
+        };
+        let changed = part.note(cluster, change, &mut self.raw);
+        self.stale |= changed;
+        changed
+    }
+
+    /// Updates the raw scores after all changes were noted.
+    fn settle(&mut self, cluster: &Cluster) {
+        if let RawScores::ByDomain(part) = &mut self.scores
+            && self.stale
+        {
+            part.settle(cluster, &mut self.raw);
+        }
+    }
+
+    /// Updates the raw score of a node whose pods have changed.
+    fn update(&mut self, cluster: &Cluster, node: NodeId) {
+        if let RawScores::ByNode(part) = &self.scores {
+            self.raw[node.index()] = part.score(cluster, node);
+        }
+    }
+
+    fn use_cells(&mut self, cluster: &Cluster) -> bool {
+        match &mut self.scores {
+            RawScores::ByDomain(part) => part.use_cells(cluster),
+            _ => false,
+        }
+    }
+
+    fn cells(&self) -> Option<&Cells> {
+        match &self.scores {
+            RawScores::ByDomain(part) => part.cells(),
+            _ => None,
+        }
+    }
+
+    /// All raw scores are 0 for now.
+    fn is_silent(&self) -> bool {
+        matches!(&self.scores, RawScores::ByDomain(part) if part.is_silent())
+    }
+
     /// Its bounds move with almost every pod, so that it is added last, on top of what stays.
     fn is_restless(&self) -> bool {
         matches!(self.normalization, Normalization::MinMax | Normalization::Inverted)
@@ -49,18 +137,19 @@ impl Column {
     }
 
     fn find_bounds(&mut self, open: &[f64]) {
-        self.bounds = match self.constant {
-            Some(score) => Bounds { lowest: score, highest: score },
-            None if self.part.is_silent() => Bounds { lowest: 0.0, highest: 0.0 },
-            None => Bounds::of(self.normalization, &self.raw, open),
+        self.bounds = match self.scores {
+            RawScores::Constant(score) => Bounds { lowest: score, highest: score },
+            _ if self.is_silent() => Bounds { lowest: 0.0, highest: 0.0 },
+            _ => Bounds::of(self.normalization, &self.raw, open),
         };
         self.stale = false;
     }
 
     fn raw(&self, node: usize) -> f64 {
-        match self.part.cells() {
-            Some(cells) => cells.raw[cells.of[node] as usize],
-            None => self.constant.unwrap_or_else(|| self.raw[node]),
+        match (&self.scores, self.cells()) {
+            (RawScores::Constant(score), _) => *score,
+            (_, Some(cells)) => cells.raw[cells.of[node] as usize],
+            (_, None) => self.raw[node],
         }
     }
 
@@ -83,8 +172,12 @@ pub(crate) struct SignatureState {
     pod: Arc<Pod>,
     profile: usize,
     scope: Scope,
-    filters: Vec<(Name, Box<dyn FilterPart>)>,
+    filters: Vec<(Name, FilterPart)>,
     columns: Vec<Column>,
+    /// Some plugin must be asked for every pod.
+    has_opaque: bool,
+    /// A plugin failed, so that nothing here can be relied on.
+    failed: bool,
     /// The nodes that pass the filters which look only at what nodes are.
     fixed: Vec<f64>,
     /// The nodes that pass all filters.
@@ -101,7 +194,10 @@ pub(crate) struct SignatureState {
     calm: Option<u32>,
     /// The highest total, and how many nodes have it; `None` if no node is open.
     best: Option<(f64, usize)>,
+    /// When this was known; `None` if it was only compiled so far.
     known_at: Option<Moment>,
+    /// What was known at that moment is lost, but what was compiled holds.
+    starts_anew: bool,
     touched: Vec<NodeId>,
     /// Why each node is closed, once that was asked for.
     refusals: Option<Refusals>,
@@ -109,6 +205,8 @@ pub(crate) struct SignatureState {
     unsure: Vec<NodeId>,
     /// The nodes that were open before, or those that are looked at.
     spare: Vec<f64>,
+    /// Columns that are not needed now: kept for their memory.
+    spare_columns: Vec<Vec<f64>>,
 }
 
 impl SignatureState {
@@ -121,6 +219,8 @@ impl SignatureState {
             scope: Scope::Whole,
             filters,
             columns: Vec::new(),
+            has_opaque: false,
+            failed: false,
             fixed: Vec::new(),
             open: Vec::new(),
             open_count: 0,
@@ -131,12 +231,15 @@ impl SignatureState {
             calm: Some(0),
             best: None,
             known_at: None,
+            starts_anew: false,
             touched: Vec::new(),
             refusals: None,
             unsure: Vec::new(),
             spare: Vec::new(),
+            spare_columns: Vec::new(),
         };
         signature.set_columns(scores);
+        signature.find_opaque();
         Some(signature)
     }
 
@@ -156,23 +259,23 @@ impl SignatureState {
         self.calm = Some(0);
         self.known_at = None;
         self.set_columns(scores);
+        self.find_opaque();
         Some(())
     }
 
-    fn set_columns(&mut self, scores: Vec<(Name, i32, Box<dyn ScorePart>)>) {
-        let mut spare: Vec<Vec<f64>> = self.columns.drain(..).map(|column| column.raw).collect();
-        self.columns.extend(scores.into_iter().map(|(plugin, weight, part)| Column {
-            plugin,
-            weight: f64::from(weight),
-            raw: spare.pop().unwrap_or_default(),
-            bounds: Bounds { lowest: 0.0, highest: 0.0 },
-            normalization: part.normalization(),
-            reads_load: part.reads_load(),
-            reads_open: part.reads_open(),
-            stale: true,
-            constant: part.constant(),
-            part,
-        }));
+    fn set_columns(&mut self, scores: Vec<(Name, i32, ScorePart)>) {
+        self.spare_columns.extend(self.columns.drain(..).map(|column| column.raw));
+        for (plugin, weight, part) in scores {
+            self.columns.push(Column::new(plugin, weight, part, &mut self.spare_columns));
+        }
+        // Fixed scores bring a column of their own each time.
+        self.spare_columns.truncate(SPARE_COLUMNS);
+    }
+
+    fn find_opaque(&mut self) {
+        let filters = self.filters.iter().any(|(_, filter)| matches!(filter, FilterPart::Opaque(_)));
+        let scores = self.columns.iter().any(|column| matches!(column.scores, RawScores::Opaque(_)));
+        self.has_opaque = filters || scores;
     }
 
     /// Whether a pod is of this signature. Specs are shared, so that equal ones are the same.
@@ -234,18 +337,20 @@ impl SignatureState {
             }
         }
         let current = self.known_at == Some(cluster.changes().now());
-        if current && !self.asks_anew() {
+        if self.has_opaque {
+            // What is asked anew may read more of a pod than its signature.
+            self.pod.clone_from(pod);
+            self.failed = false;
+        } else if current && !self.starts_anew {
             return Some(());
         }
         match self.known_at {
-            None => {
-                self.meet(pod);
+            None => self.start(cluster, laps),
+            Some(moment) if self.starts_anew => {
+                cluster.changes().since(moment).map(drop)?;
                 self.start(cluster, laps);
             }
-            Some(_) if self.asks_anew() => {
-                self.meet(pod);
-                self.ask_anew(cluster, laps)?;
-            }
+            Some(moment) if self.has_opaque => self.ask_anew(cluster, moment, laps)?,
             Some(moment) => self.follow(cluster, moment, laps)?,
         }
         self.best = match &mut self.node_classes {
@@ -254,6 +359,19 @@ impl SignatureState {
             None => self.tops.best(&self.totals),
         };
         Some(())
+    }
+
+    /// Follows the cluster back to a moment: it is as it was then, and its log still tells of what came and left since.
+    pub(crate) fn go_back(&mut self, cluster: &Cluster, to: Moment) {
+        if !self.known_at.is_some_and(|known_at| known_at.is_after(to)) {
+            return;
+        }
+        let pod = self.pod.clone();
+        // What is asked anew for every pod is not asked for this.
+        let follows =
+            !self.has_opaque && self.catch_up(cluster, self.scope, &pod, &mut Laps::none()).is_some();
+        self.known_at = Some(to);
+        self.starts_anew = !follows;
     }
 
     /// Whether a node is open.
@@ -272,10 +390,10 @@ impl SignatureState {
         totals.resize(nodes.len(), 0.0);
         for column in &mut self.columns {
             if column.reads_open {
-                column.part.fill(cluster, &self.spare, &mut column.raw);
+                self.failed |= column.fill(cluster, &self.pod, &self.spare).is_err();
             }
             column.bounds = Bounds::NONE;
-            if let Some(score) = column.constant {
+            if let RawScores::Constant(score) = column.scores {
                 column.bounds.include(column.normalization, score);
                 let points = column.weight * normalized(column.normalization, column.bounds, score);
                 totals.iter_mut().for_each(|total| *total += points);
@@ -296,64 +414,55 @@ impl SignatureState {
         }
     }
 
-    /// How the parts want to be asked.
-    fn asked(&self) -> impl Iterator<Item = Asked> {
-        let filters = self.filters.iter().map(|(_, filter)| filter.asked());
-        filters.chain(self.columns.iter().map(|column| column.part.asked()))
-    }
-
-    /// Tells the parts which pod is asked for: what is asked anew may read more of it than its signature.
-    fn meet(&mut self, pod: &Arc<Pod>) {
-        self.filters.iter_mut().for_each(|(_, filter)| filter.meet(pod));
-        self.columns.iter_mut().for_each(|column| column.part.meet(pod));
-    }
-
-    fn asks_anew(&self) -> bool {
-        self.asked().any(|asked| asked != Asked::WhenChanged)
-    }
-
     /// Whether a plugin failed, so that nothing here can be relied on.
     pub(crate) fn has_failed(&self) -> bool {
-        self.asked().any(|asked| asked == Asked::Failed)
+        self.failed
     }
 
-    /// Some plugin must be asked about all nodes again, whatever has changed. The others are only mended.
-    fn ask_anew(&mut self, cluster: &Cluster, laps: &mut Laps<'_>) -> Option<()> {
-        let moment = self.known_at?;
-        let changes = cluster.changes().since(moment)?;
+    /// Some plugin must be asked about all nodes again, whatever has changed. The others are only updated.
+    fn ask_anew(&mut self, cluster: &Cluster, known_at: Moment, laps: &mut Laps<'_>) -> Option<()> {
+        let changes = cluster.changes().since(known_at)?;
         for change in changes.clone() {
-            for (_, filter) in &mut self.filters {
-                filter.note(cluster, change);
-            }
+            self.note_filters(cluster, change);
         }
         self.refilter(cluster);
         laps.lap(Lap::Filter);
         for change in changes {
-            for column in columns_to_mend(&mut self.columns, self.scope) {
-                if column.part.note(cluster, change, &mut column.raw) != Redo::Nothing {
-                    column.stale = true;
-                }
-                if column.reads_load {
-                    column.raw[change.node.index()] = column.part.score(cluster, change.node);
-                }
+            for column in columns_to_update(&mut self.columns, self.scope) {
+                column.note(cluster, change);
+                column.update(cluster, change.node);
             }
         }
-        for column in columns_to_mend(&mut self.columns, self.scope).filter(|column| column.stale) {
-            column.part.settle(cluster, &mut column.raw);
-        }
+        columns_to_update(&mut self.columns, self.scope).for_each(|column| column.settle(cluster));
         self.known_at = Some(cluster.changes().now());
         if self.scope == Scope::Whole {
-            for column in self.columns.iter_mut().filter(|column| column.reads_open) {
-                column.part.fill(cluster, &self.open, &mut column.raw);
-            }
+            self.fill(cluster, |column| column.reads_open);
             self.sum_all();
         }
         Some(())
     }
 
+    /// Works out some columns from nothing.
+    fn fill(&mut self, cluster: &Cluster, which: impl Fn(&Column) -> bool) {
+        for column in self.columns.iter_mut().filter(|column| which(column)) {
+            self.failed |= column.fill(cluster, &self.pod, &self.open).is_err();
+        }
+    }
+
+    /// Tells the filters of a pod that came or left. Whether more nodes than its own must be asked about again.
+    fn note_filters(&mut self, cluster: &Cluster, change: &PodChange) -> bool {
+        let mut refilter = false;
+        for (_, filter) in &mut self.filters {
+            if let FilterPart::ByDomain(filter) = filter {
+                refilter |= filter.note(cluster, change);
+            }
+        }
+        refilter
+    }
+
     fn follow(&mut self, cluster: &Cluster, known_at: Moment, laps: &mut Laps<'_>) -> Option<()> {
         let changes = cluster.changes().since(known_at)?;
-        if changes.len() * MEND_AT_MOST > cluster.node_count() {
+        if changes.len() * UPDATE_AT_MOST > cluster.node_count() {
             self.start(cluster, laps);
             return Some(());
         }
@@ -364,33 +473,26 @@ impl SignatureState {
             if !self.touched.contains(&change.node) {
                 self.touched.push(change.node);
             }
-            for (_, filter) in &mut self.filters {
-                refilter |= filter.note(cluster, change) == Redo::All;
-            }
+            refilter |= self.note_filters(cluster, change);
         }
-        let moved = self.mend_open(cluster, refilter);
+        let moved = self.update_open(cluster, refilter);
         laps.lap(Lap::Filter);
         for change in changes {
-            for column in columns_to_mend(&mut self.columns, self.scope) {
-                if column.part.note(cluster, change, &mut column.raw) != Redo::Nothing {
-                    column.stale = true;
-                    restless = true;
-                }
+            for column in columns_to_update(&mut self.columns, self.scope) {
+                restless |= column.note(cluster, change);
             }
         }
-        for column in columns_to_mend(&mut self.columns, self.scope).filter(|column| column.stale) {
-            column.part.settle(cluster, &mut column.raw);
-        }
+        columns_to_update(&mut self.columns, self.scope).for_each(|column| column.settle(cluster));
         self.known_at = Some(cluster.changes().now());
-        self.mend(cluster, moved, restless);
+        self.update(cluster, moved, restless);
         if self.node_classes.is_none() && self.scope == Scope::Whole {
-            self.look_for_kinds(cluster, laps);
+            self.look_for_classes(cluster, laps);
         }
         Some(())
     }
 
-    /// Puts the nodes into node_classes, once the same nodes have been open for a while.
-    fn look_for_kinds(&mut self, cluster: &Cluster, laps: &mut Laps<'_>) {
+    /// Puts the nodes into classes, once the same nodes have been open for a while.
+    fn look_for_classes(&mut self, cluster: &Cluster, laps: &mut Laps<'_>) {
         let Some(calm) = &mut self.calm else {
             return;
         };
@@ -399,15 +501,15 @@ impl SignatureState {
             return;
         }
         let restless = || self.columns.iter().filter(|column| column.is_restless());
-        let loud = restless().any(|column| !column.part.is_silent());
+        let loud = restless().any(|column| !column.is_silent());
         if !loud || restless().count() > MAX_COLUMNS {
             return;
         }
         let mut restless = self.columns.iter_mut().filter(|column| column.is_restless());
-        let by_cell = restless.all(|column| column.part.use_cells(cluster));
+        let by_cell = restless.all(|column| column.use_cells(cluster));
         self.node_classes = by_cell.then(|| NodeClasses::new(&self.base, &cells(&self.columns)?)).flatten();
         match &self.node_classes {
-            Some(_) => self.sum_kinds(),
+            Some(_) => self.sum_classes(),
             None => {
                 self.calm = None;
                 self.start(cluster, laps);
@@ -415,24 +517,26 @@ impl SignatureState {
         }
     }
 
-    /// Goes back from node_classes to columns.
-    fn leave_kinds(&mut self, cluster: &Cluster) {
+    /// Goes back from classes to columns.
+    fn leave_classes(&mut self, cluster: &Cluster) {
         self.node_classes = None;
         // Restless columns were kept by cell; and other nodes may be open now.
-        for column in self.columns.iter_mut().filter(|column| column.is_restless() || column.reads_open) {
-            column.part.fill(cluster, &self.open, &mut column.raw);
-        }
+        self.fill(cluster, |column| column.is_restless() || column.reads_open);
         self.sum_all();
     }
 
-    fn sum_kinds(&mut self) {
+    fn sum_classes(&mut self) {
         let Some(alike) = &mut self.node_classes else {
             return;
         };
         let mut restless = self.columns.iter().filter(|column| column.is_restless());
         let by_cell = std::array::from_fn(|_| {
-            let Column { part, weight, normalization, .. } = restless.next()?;
-            Some(ByCell { cells: part.cells()?, weight: *weight, normalization: *normalization })
+            let column = restless.next()?;
+            Some(ByCell {
+                cells: column.cells()?,
+                weight: column.weight,
+                normalization: column.normalization,
+            })
         });
         let bounds = alike.sum(&by_cell);
         let restless = self.columns.iter_mut().filter(|column| column.is_restless());
@@ -442,36 +546,40 @@ impl SignatureState {
         }
     }
 
-    /// Moves the touched nodes to their node_classes; `None` if the nodes have become too different.
-    fn mend_kinds(&mut self) -> Option<()> {
+    /// Moves the touched nodes to their classes; `None` if the nodes have become too different.
+    fn update_classes(&mut self) -> Option<()> {
         let cells = cells(&self.columns)?;
         let alike = self.node_classes.as_mut()?;
         for node in &self.touched {
             alike.update(node.index(), self.base[node.index()], &cells)?;
         }
-        self.sum_kinds();
+        self.sum_classes();
         Some(())
     }
 
     /// Works everything out from nothing.
     fn start(&mut self, cluster: &Cluster, laps: &mut Laps<'_>) {
         self.known_at = Some(cluster.changes().now());
+        self.starts_anew = false;
         self.node_classes = None;
         let columns = cluster.columns();
         let places = columns.len();
         self.fixed.clear();
         self.fixed.extend_from_slice(&columns.there);
-        for (_, filter) in self.filters.iter_mut().filter(|(_, filter)| !filter.reads_load()) {
-            filter.close(cluster, &mut self.fixed);
+        for (_, filter) in &mut self.filters {
+            if let FilterPart::Fixed(filter) = filter {
+                filter.close(cluster, &mut self.fixed);
+            }
         }
         self.refilter(cluster);
         laps.lap(Lap::Filter);
-        for column in self.columns.iter_mut().filter(|column| column.constant.is_none()) {
-            column.raw.resize(places, 0.0);
-            if self.scope == Scope::Whole || !column.reads_open {
-                column.part.fill(cluster, &self.open, &mut column.raw);
+        for column in &mut self.columns {
+            if !matches!(column.scores, RawScores::Constant(_)) {
+                column.raw.resize(places, 0.0);
             }
         }
+        let scope = self.scope;
+        self.fill(cluster, |column| scope == Scope::Whole || !column.reads_open);
         if self.scope == Scope::Whole {
             self.sum_all();
         }
@@ -481,8 +589,15 @@ impl SignatureState {
         self.refusals = None;
         self.open.clear();
         self.open.extend_from_slice(&self.fixed);
-        for (_, filter) in self.filters.iter_mut().filter(|(_, filter)| filter.reads_load()) {
-            filter.close(cluster, &mut self.open);
+        for (_, filter) in &mut self.filters {
+            match filter {
+                FilterPart::Fixed(_) => {}
+                FilterPart::ByNode(filter) => filter.close(cluster, &mut self.open),
+                FilterPart::ByDomain(filter) => filter.close(cluster, &mut self.open),
+                FilterPart::Opaque(filter) => {
+                    self.failed |= filter.close(cluster, &self.pod, &mut self.open).is_err();
+                }
+            }
         }
         self.open_count = vectorized(
             #[inline(always)]
@@ -491,7 +606,7 @@ impl SignatureState {
     }
 
     /// Finds out which of the touched nodes are open. Whether that has changed for any.
-    fn mend_open(&mut self, cluster: &Cluster, refilter: bool) -> bool {
+    fn update_open(&mut self, cluster: &Cluster, refilter: bool) -> bool {
         if refilter {
             self.spare.clone_from(&self.open);
             self.refilter(cluster);
@@ -504,7 +619,7 @@ impl SignatureState {
         for node in &self.touched {
             let i = node.index();
             let passes = self.fixed[i] == OPEN
-                && (self.filters.iter()).all(|(_, f)| !f.reads_load() || f.passes(cluster, *node));
+                && load_filters(&self.filters).all(|filter| filter.passes(cluster, *node));
             let open = if passes { OPEN } else { CLOSED };
             if open != self.open[i] {
                 moved = true;
@@ -515,12 +630,10 @@ impl SignatureState {
         moved
     }
 
-    /// Mends the scores that the touched nodes changed.
-    fn mend(&mut self, cluster: &Cluster, moved: bool, restless: bool) {
-        for column in self.columns.iter_mut().filter(|column| column.reads_load) {
-            for node in &self.touched {
-                column.raw[node.index()] = column.part.score(cluster, *node);
-            }
+    /// Updates the scores that the touched nodes changed.
+    fn update(&mut self, cluster: &Cluster, moved: bool, restless: bool) {
+        for column in &mut self.columns {
+            self.touched.iter().for_each(|node| column.update(cluster, *node));
         }
         if self.scope == Scope::Sampled {
             return;
@@ -528,11 +641,9 @@ impl SignatureState {
         if moved {
             self.calm = self.calm.map(|_| 0);
             if self.node_classes.is_some() {
-                return self.leave_kinds(cluster);
+                return self.leave_classes(cluster);
             }
-            for column in self.columns.iter_mut().filter(|column| column.reads_open) {
-                column.part.fill(cluster, &self.open, &mut column.raw);
-            }
+            self.fill(cluster, |column| column.reads_open);
             return self.sum_all();
         }
         for node in &self.touched {
@@ -541,9 +652,9 @@ impl SignatureState {
             self.base[i] = self.open[i] + still.map(|column| column.points(i)).sum::<f64>();
         }
         if self.node_classes.is_some() {
-            if self.mend_kinds().is_none() {
+            if self.update_classes().is_none() {
                 self.calm = None;
-                self.leave_kinds(cluster);
+                self.leave_classes(cluster);
             }
         } else if restless {
             self.sum_restless();
@@ -572,9 +683,11 @@ impl SignatureState {
                 column.find_bounds(&self.open);
             }
             let Column { raw, weight, normalization, bounds, .. } = column;
-            match column.constant {
-                Some(score) => same_for_all += *weight * normalized(*normalization, *bounds, score),
-                None => add_weighted(&mut self.base, raw, *weight, *normalization, *bounds),
+            match column.scores {
+                RawScores::Constant(score) => {
+                    same_for_all += *weight * normalized(*normalization, *bounds, score);
+                }
+                _ => add_weighted(&mut self.base, raw, *weight, *normalization, *bounds),
             }
         }
         if same_for_all != 0.0 {
@@ -612,7 +725,7 @@ impl SignatureState {
     /// Why each node is closed, where all are: kept, and asked again only about nodes that were touched since. `None` if some
     /// node is open, or a plugin can only tell by its Filter.
     pub(crate) fn refusals(&mut self, cluster: &Cluster) -> Option<&Refusals> {
-        if self.open_count > 0 || self.asks_anew() {
+        if self.open_count > 0 || self.has_opaque {
             return None;
         }
         if self.unsure.len() > cluster.node_count() {
@@ -633,7 +746,9 @@ impl SignatureState {
 
     /// Why a node is closed: what the first of the plugins that close it says.
     fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Rejection> {
-        let (plugin, filter) = self.filters.iter().find(|(_, filter)| !filter.passes(cluster, node))?;
+        let mut by_node =
+            self.filters.iter().filter_map(|(plugin, filter)| Some((plugin, filter.by_node()?)));
+        let (plugin, filter) = by_node.find(|(_, filter)| !filter.passes(cluster, node))?;
         Some(Rejection { plugin: plugin.clone(), status: filter.refusal(cluster, node)? })
     }
 
@@ -658,8 +773,16 @@ impl SignatureState {
 
 /// The columns that are kept up to date. Where only some nodes are looked at, those that depend on which nodes are open
 /// are made anew for each pod.
-fn columns_to_mend(columns: &mut [Column], scope: Scope) -> impl Iterator<Item = &mut Column> {
+fn columns_to_update(columns: &mut [Column], scope: Scope) -> impl Iterator<Item = &mut Column> {
     columns.iter_mut().filter(move |column| scope == Scope::Whole || !column.reads_open)
+}
+
+/// The filters that must be asked again about a node whose pods have changed.
+fn load_filters(filters: &[(Name, FilterPart)]) -> impl Iterator<Item = &dyn NodeFilter> {
+    filters
+        .iter()
+        .filter(|(_, filter)| !matches!(filter, FilterPart::Fixed(_)))
+        .filter_map(|(_, f)| f.by_node())
 }
 
 /// The cells of all restless columns; `None` if one has none, or gave them up.
@@ -667,7 +790,7 @@ fn cells(columns: &[Column]) -> Option<[Option<&Cells>; MAX_COLUMNS]> {
     let mut found = [None; MAX_COLUMNS];
     let restless = columns.iter().filter(|column| column.is_restless());
     for (cells, column) in found.iter_mut().zip(restless) {
-        *cells = Some(column.part.cells()?);
+        *cells = Some(column.cells()?);
     }
     Some(found)
 }

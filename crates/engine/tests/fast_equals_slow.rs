@@ -1,5 +1,5 @@
-//! After any sequence of events, the fast way knows what the slow way finds: the same feasible nodes and the same scores,
-//! for every signature, at every step.
+//! After any sequence of events, the fast path knows what the full path finds: the same feasible nodes and the same scores,
+//! for every signature, at every step; and a trial that was undone has left no trace.
 //!
 //! A failing run prints the seed that replays it: `SUPERCARGO_SEED=7 cargo test -p supercargo-engine --test fast_equals_slow`.
 
@@ -15,7 +15,8 @@ use supercargo_framework::{
 };
 use supercargo_manifest::Source;
 use supercargo_model::{
-    Cluster, Key, Name, Node, NodeInfo, Pod, Timestamp,
+    AlreadyBound, Cluster, Key, Name, Node, NodeId, NodeInfo, Pod, Timestamp,
+    changes::Moment,
     object::{Kind, Object},
     testing::object,
 };
@@ -419,7 +420,7 @@ impl Scene {
     }
 }
 
-/// One decides in the fast way, the other in the slow one; both see the same.
+/// One decides on the fast path, the other on the full one; both see the same. Only the first tries pods and undoes it.
 struct Twins {
     fast: Engine,
     slow: Engine,
@@ -432,7 +433,7 @@ impl Twins {
             && !scene.nominations
             && let Some(recalled) = self.fast.inspect().recall(pod)
         {
-            assert_eq!(by_node(&recalled), by_node(&slow), "fast and slow, {at}, pod {pod:?}");
+            assert_eq!(by_node(&recalled), by_node(&slow), "fast and full path, {at}, pod {pod:?}");
         }
         let placement = self.fast.place(pod).unwrap();
         assert_eq!(placement.node(), slow.node(), "{at}");
@@ -464,6 +465,82 @@ impl Twins {
     }
 }
 
+/// Everything that a trial must leave as it was.
+fn state(engine: &mut Engine) -> String {
+    let next_start = engine.inspect().next_start();
+    let (cluster, nominations) = (engine.cluster(), engine.nominations());
+    let columns = cluster.columns();
+    let nodes: Vec<_> = (cluster.nodes())
+        .map(|node| {
+            let pods: Vec<&Name> = node.pods.iter().map(|pod| &pod.name).collect();
+            let or_default = (node.requested_or_default_milli_cpu, node.requested_or_default_memory);
+            (node.name(), pods, &node.requested, or_default, node.used_ports.len())
+        })
+        .collect();
+    let resources = [&columns.cpu, &columns.memory, &columns.ephemeral_storage, &columns.pods];
+    let scalar = columns.scalar("example.com/gpu");
+    let or_default = (&columns.cpu_or_default, &columns.memory_or_default, &columns.inexact);
+    let classes: Vec<_> = (0..cluster.groups().places())
+        .map(|place| {
+            let class = cluster.groups().get(place)?;
+            let nodes: BTreeMap<_, _> = class.nodes().collect();
+            Some((&class.sample.name, &class.spec.labels, class.sample.terminating, nodes))
+        })
+        .collect();
+    let nominated: Vec<_> = (0..3).map(|i| nominations.node_of(&format!("nominated-{i}"))).collect();
+    let claimed = cluster.is_claim_used(&Key::new("default", "data"));
+    format!(
+        "{nodes:?}\n{resources:?}\n{scalar:?}\n{or_default:?}\n{classes:?}\n{nominated:?} {} {claimed} {next_start}",
+        nominations.revision(),
+    )
+}
+
+/// The changes since a moment of each twin, if they are still known.
+fn log(engine: &Engine, since: Moment) -> Option<Vec<(NodeId, Name, bool)>> {
+    let changes = engine.cluster().changes().since(since)?;
+    Some(changes.map(|change| (change.node, change.pod.name.clone(), change.added)).collect())
+}
+
+impl Twins {
+    /// Tries some pods, each seeing those before it. What is undone leaves the first twin like the second, which never tried;
+    /// what stays is done by both.
+    fn try_some(&mut self, random: &mut Random, waiting: &[Arc<Pod>], serial: &mut usize, at: &str) {
+        let pods: Vec<Arc<Pod>> = (0..1 + random.below(6))
+            .map(|_| {
+                *serial += 1;
+                let name: Name = format!("tried-{serial}").into();
+                let template = &waiting[random.below(waiting.len())];
+                Arc::new(Pod { name: name.clone(), uid: name, ..(**template).clone() })
+            })
+            .collect();
+        let (before, moment) = (state(&mut self.fast), self.fast.cluster().changes().now());
+        let mut trial = self.fast.trial();
+        for pod in &pods {
+            if let Some(node) = trial.place(pod).and_then(|placement| placement.node().cloned()) {
+                assert_eq!(trial.assume(pod, node.clone()), Ok(()), "{at}");
+                assert_eq!(trial.assume(pod, node), Err(AlreadyBound), "{at}");
+            }
+        }
+        trial.undo();
+        assert_eq!(state(&mut self.fast), before, "{at}");
+        assert_eq!(self.fast.cluster().changes().now(), moment, "{at}");
+        if random.chance(4) {
+            let (mut fast, mut slow) = (self.fast.trial(), self.slow.trial());
+            for pod in &pods {
+                let placed = fast.place(pod).and_then(|placement| placement.node().cloned());
+                assert_eq!(placed.as_ref(), slow.decide(pod).unwrap().node(), "{at}");
+                if let Some(node) = placed {
+                    assert_eq!(fast.assume(pod, node.clone()), Ok(()), "{at}");
+                    assert_eq!(slow.assume(pod, node), Ok(()), "{at}");
+                }
+            }
+            fast.commit();
+            slow.commit();
+        }
+        assert_eq!(state(&mut self.fast), state(&mut self.slow), "{at}");
+    }
+}
+
 fn run(seed: u64) -> (usize, usize, PathCounts) {
     let scene = Scene::of(seed);
     let engine = || {
@@ -489,13 +566,18 @@ fn run(seed: u64) -> (usize, usize, PathCounts) {
     }
     let waiting: Vec<Arc<Pod>> = templates.iter().map(|pod| Arc::new(pod.clone())).collect();
     let waiting: Vec<Arc<Pod>> = waiting.into_iter().map(|pod| twins.fast.admit(pod)).collect();
-    let (mut compared, mut serial) = (0, 0);
+    let (mut compared, mut serial, mut tried) = (0, 0, 0);
+    let began = [&twins.fast, &twins.slow].map(|engine| engine.cluster().changes().now());
     for step in 0..STEPS {
         let (mut same, mut twin_serial) = (Random(random.0), serial);
         event(&mut random, &mut twins.fast, &templates, &mut serial, &scene);
         event(&mut same, &mut twins.slow, &templates, &mut twin_serial, &scene);
         if twins.fast.cluster().node_count() == 0 {
             continue;
+        }
+        if random.chance(5) {
+            twins.try_some(&mut random, &waiting, &mut tried, &format!("seed {seed}, step {step}"));
+            assert_eq!(log(&twins.fast, began[0]), log(&twins.slow, began[1]), "seed {seed}, step {step}");
         }
         // Not always all of them, so that some fall behind and have more to catch up with.
         for (i, pod) in waiting.iter().enumerate() {
@@ -526,7 +608,7 @@ fn fast_equals_slow_at_every_step() {
     }
     assert_eq!(steps, 100_000);
     assert!(compared > 200_000, "only {compared} comparisons had a fast form");
-    // Each way was taken often enough to mean something.
+    // Each path was taken often enough to mean something.
     assert!(
         paths.columns > 50_000
             && paths.node_classes > 1_000

@@ -1,6 +1,10 @@
-//! The fast form of filters and scores: an answer for all nodes at once, made for a pod's shape and kept up to date.
+//! The fast form of filters and scores: an answer for all nodes at once, made for a pod's signature and kept up to date.
 //!
 //! A plugin need not have one. One that has none is asked node by node in every cycle, and is just as right.
+//!
+//! What has to be asked again after a change depends on what a part reads, so there is a kind of part for each: what a node
+//! is, what runs on it, what runs in its topology domain, which nodes are open, or nobody knows what. A kind has the methods
+//! that it can answer, and no others.
 //!
 //! Columns hold whole numbers as `f64` (see [`supercargo_model::columns`]): exact, and what vector units can divide.
 
@@ -10,25 +14,14 @@ use supercargo_model::{Cluster, NodeId, Pod, changes::PodChange};
 
 use crate::Status;
 
-/// What a plugin has to say about pods of one shape.
-pub enum Compiled<P: ?Sized> {
+/// What a plugin is to pods of one signature.
+pub enum Compiled<P> {
     /// Nothing: every node passes, or scores the same.
     Idle,
     /// This.
-    Part(Box<P>),
-    /// It must be asked in the slow way.
-    Slow,
-}
-
-/// What has to be done again after a pod came or left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Redo {
-    /// Nothing.
-    Nothing,
-    /// The answer for the pod's node.
-    Node,
-    /// The answers for all nodes.
-    All,
+    Part(P),
+    /// It has no fast form for such pods: its own Filter or Score is asked for every pod.
+    NoFastForm,
 }
 
 /// In a column of open nodes: the node is open.
@@ -36,49 +29,55 @@ pub const OPEN: f64 = 0.0;
 /// In a column of open nodes: the node is closed. Added to any score it stays below all others.
 pub const CLOSED: f64 = f64::NEG_INFINITY;
 
-/// A filter for one shape.
-pub trait FilterPart: Send + Sync {
+/// A plugin failed: the cycle must be run on the full path, which tells what is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed;
+
+/// A filter for one signature.
+pub enum FilterPart {
+    /// It looks at what nodes are, and is asked anew only when that changes.
+    Fixed(Box<dyn NodeFilter>),
+    /// It looks at what nodes are and hold: a node is asked about again when a pod comes to it or leaves it.
+    ByNode(Box<dyn NodeFilter>),
+    /// It counts pods by topology domain as well.
+    ByDomain(Box<dyn DomainFilter>),
+    /// Nobody knows what it reads: all open nodes are asked about for every pod.
+    Opaque(Box<dyn OpaqueFilter>),
+}
+
+impl FilterPart {
+    /// As a filter that can be asked about one node.
+    pub fn by_node(&self) -> Option<&dyn NodeFilter> {
+        match self {
+            Self::Fixed(filter) | Self::ByNode(filter) => Some(&**filter),
+            Self::ByDomain(filter) => Some(&**filter),
+            Self::Opaque(_) => None,
+        }
+    }
+}
+
+/// A filter that can be asked about one node.
+pub trait NodeFilter: Send + Sync {
     /// Closes all nodes that do not pass.
     fn close(&mut self, cluster: &Cluster, open: &mut [f64]);
 
     /// Whether one node passes.
     fn passes(&self, cluster: &Cluster, node: NodeId) -> bool;
 
-    /// What the plugin's Filter says of a node that does not pass; `None` if only that can tell.
-    fn refusal(&self, _cluster: &Cluster, _node: NodeId) -> Option<Status> {
-        None
-    }
-
-    /// Takes note of a pod that came or left. What is read from the node itself need not be noted: the engine asks
-    /// about it again anyway.
-    fn note(&mut self, _cluster: &Cluster, _change: &PodChange) -> Redo {
-        Redo::Nothing
-    }
-
-    /// Whether the answer changes with the pods on the node. If not, it is only asked for when the node changes.
-    fn reads_load(&self) -> bool {
-        true
-    }
-
-    /// How it is asked.
-    fn asked(&self) -> Asked {
-        Asked::WhenChanged
-    }
-
-    /// The pod that it is asked about next: of the same shape as the one that the part was made for, but of another name.
-    /// Only told if something is asked anew for every pod.
-    fn meet(&mut self, _pod: &Arc<Pod>) {}
+    /// What the plugin's Filter says of a node that does not pass.
+    fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status>;
 }
 
-/// How often a part must be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// Only about what has changed.
-    WhenChanged,
-    /// About everything, for every pod: nobody knows what it reads.
-    Always,
-    /// It failed: the whole cycle must be run in the slow way, which tells what is wrong.
-    Failed,
+/// A filter that counts pods by topology domain.
+pub trait DomainFilter: NodeFilter {
+    /// Takes note of a pod that came or left. Whether more nodes than its own must be asked about again.
+    fn note(&mut self, cluster: &Cluster, change: &PodChange) -> bool;
+}
+
+/// A filter that must be asked about all nodes for every pod.
+pub trait OpaqueFilter: Send + Sync {
+    /// Closes all nodes that do not pass. The pod is of the signature that the part was made for, and has a name of its own.
+    fn close(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &mut [f64]) -> Result<(), Failed>;
 }
 
 /// How raw scores become scores of 0 to 100.
@@ -105,76 +104,103 @@ pub struct Cells {
     pub raw: Vec<f64>,
 }
 
-/// A score for one shape.
-pub trait ScorePart: Send + Sync {
+/// A score for one signature.
+pub struct ScorePart {
+    /// Where raw scores come from.
+    pub scores: RawScores,
+    /// How they become scores of 0 to 100.
+    pub normalization: Normalization,
+}
+
+/// Where raw scores come from.
+pub enum RawScores {
+    /// Every node has this one.
+    Constant(f64),
+    /// They follow from what nodes are, and are worked out when the part is made: by place.
+    Fixed(Vec<f64>),
+    /// They follow from what a node is and holds.
+    ByNode(Box<dyn NodeScore>),
+    /// They follow from the pods in a node's topology domains.
+    ByDomain(Box<dyn DomainScore>),
+    /// They follow from what nodes are, and from which of them are open.
+    AmongOpen(Box<dyn OpenScore>),
+    /// Nobody knows what they follow from: they are asked for anew for every pod.
+    Opaque(Box<dyn OpaqueScore>),
+}
+
+impl RawScores {
+    /// Already scores of 0 to 100.
+    pub fn in_range(self) -> ScorePart {
+        self.normalized(Normalization::None)
+    }
+
+    /// To be brought to 0 to 100 in this way.
+    pub fn normalized(self, normalization: Normalization) -> ScorePart {
+        ScorePart { scores: self, normalization }
+    }
+}
+
+/// Scores that follow from what a node is and holds.
+pub trait NodeScore: Send + Sync {
+    /// Fills the column from scratch, for all places. Closed nodes may get anything finite.
+    fn fill(&mut self, cluster: &Cluster, column: &mut [f64]);
+
+    /// The raw score of one node.
+    fn score(&self, cluster: &Cluster, node: NodeId) -> f64;
+}
+
+/// Scores that follow from the pods in a node's topology domains.
+pub trait DomainScore: Send + Sync {
     /// Fills the column from scratch, for all places. Closed nodes may get anything finite.
     fn fill(&mut self, cluster: &Cluster, open: &[f64], column: &mut [f64]);
 
-    /// The raw score of one node whose pods have changed. Only asked of parts that read the load.
-    fn score(&self, cluster: &Cluster, node: NodeId) -> f64;
+    /// Takes note of a pod that came or left. Whether raw scores have changed with it.
+    fn note(&mut self, cluster: &Cluster, change: &PodChange, column: &mut [f64]) -> bool;
 
-    /// Takes note of a pod that came or left. `All` means that more of the column has changed than the pod's node.
-    fn note(&mut self, _cluster: &Cluster, _change: &PodChange, _column: &mut [f64]) -> Redo {
-        Redo::Nothing
-    }
-
-    /// Mends the column after all changes were noted, if it was not mended then.
-    fn settle(&mut self, _cluster: &Cluster, _column: &mut [f64]) {}
+    /// Updates the column after all changes were noted, where that was not done then.
+    fn settle(&mut self, cluster: &Cluster, column: &mut [f64]);
 
     /// Goes over from the column to cells, after a fill: from then on noting and settling keep the cells up to date
     /// and leave the column as it was, until the next fill. `false` if too many nodes differ.
-    fn use_cells(&mut self, _cluster: &Cluster) -> bool {
-        false
-    }
+    fn use_cells(&mut self, cluster: &Cluster) -> bool;
 
     /// The cells, if it keeps them; it may give them up when too many nodes differ.
-    fn cells(&self) -> Option<&Cells> {
-        None
-    }
-
-    /// The raw score of every node, if it is the same for all and stays so: then there is no column.
-    fn constant(&self) -> Option<f64> {
-        None
-    }
+    fn cells(&self) -> Option<&Cells>;
 
     /// Whether all raw scores are 0 for now.
-    fn is_silent(&self) -> bool {
-        false
-    }
+    fn is_silent(&self) -> bool;
 
-    /// How it is asked.
-    fn asked(&self) -> Asked {
-        Asked::WhenChanged
-    }
+    /// Whether the raw scores also change with which nodes are open.
+    fn reads_open(&self) -> bool;
+}
 
-    /// The pod that it is asked about next: of the same shape as the one that the part was made for, but of another name.
-    /// Only told if something is asked anew for every pod.
-    fn meet(&mut self, _pod: &Arc<Pod>) {}
+/// Scores that follow from which nodes are open.
+pub trait OpenScore: Send + Sync {
+    /// Fills the column, for all places. Closed nodes may get anything finite.
+    fn fill(&mut self, cluster: &Cluster, open: &[f64], column: &mut [f64]);
+}
 
-    /// How its scores become scores of 0 to 100.
-    fn normalization(&self) -> Normalization {
-        Normalization::None
-    }
-
-    /// Whether the raw score changes with the pods on the node.
-    fn reads_load(&self) -> bool {
-        false
-    }
-
-    /// Whether the raw scores change with which nodes are open.
-    fn reads_open(&self) -> bool {
-        false
-    }
+/// Scores that must be asked for anew for every pod.
+pub trait OpaqueScore: Send + Sync {
+    /// Fills the column, for all places. Closed nodes may get anything finite. The pod is of the signature that the part was
+    /// made for, and has a name of its own.
+    fn fill(
+        &mut self,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+        open: &[f64],
+        column: &mut [f64],
+    ) -> Result<(), Failed>;
 }
 
 /// A filter plugin that has a fast form.
 pub trait FastFilter: Send + Sync {
     /// The filter for pods like this one.
-    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart>;
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart>;
 }
 
 /// A score plugin that has a fast form.
 pub trait FastScore: Send + Sync {
     /// The score for pods like this one.
-    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart>;
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart>;
 }

@@ -8,14 +8,15 @@ pub mod assumed;
 pub mod changes;
 pub mod event;
 pub mod fast;
+pub mod formula;
 pub mod handle;
 pub mod normalize;
+mod opaque;
 pub mod points;
 pub mod preemption;
 pub mod profile;
 pub mod queueing;
 pub mod registry;
-mod slow;
 pub mod status;
 pub mod stopwatch;
 #[cfg(any(test, feature = "testing"))]

@@ -1,6 +1,7 @@
 //! The usual ways to bring scores into 0..=100.
 
 use crate::{
+    formula,
     points::MAX_SCORE,
     status::{Status, Verdict},
 };
@@ -37,7 +38,7 @@ pub fn proportional(column: &mut [i64]) {
     let highest = column.iter().copied().max().unwrap_or(0).max(0);
     if highest > 0 {
         for score in column {
-            *score = scale(*score, highest);
+            *score = formula::proportional(*score, highest);
         }
     }
 }
@@ -50,12 +51,12 @@ pub fn proportional(column: &mut [i64]) {
 /// assert_eq!(column, [100, 67, 0]); // 100 − 100 × 1 / 3 = 100 − 33
 /// ```
 pub fn reversed(column: &mut [i64]) {
-    if column.iter().all(|score| *score <= 0) {
+    let highest = column.iter().copied().max().unwrap_or(0);
+    if highest <= 0 {
         return column.fill(MAX_SCORE);
     }
-    proportional(column);
     for score in column {
-        *score = MAX_SCORE - *score;
+        *score = formula::reversed(*score, highest);
     }
 }
 
@@ -72,9 +73,8 @@ pub fn min_max(column: &mut [i64]) {
     let range = i128::from(highest) - i128::from(lowest);
     for score in column {
         *score = if range > 0 {
-            // In floating point, as kube-scheduler does it: 100 × (part / range), cut off.
-            let part = (i128::from(*score) - i128::from(lowest)) as f64;
-            (MAX_SCORE as f64 * (part / range as f64)) as i64
+            let above_lowest = i128::from(*score) - i128::from(lowest);
+            formula::min_max(above_lowest as f64, range as f64) as i64
         } else {
             0
         };
@@ -121,10 +121,4 @@ impl RangeWithZero {
         let above = i128::from(MAX_SCORE) * (i128::from(score) - lowest);
         above.checked_div(i128::from(self.highest) - lowest).unwrap_or(0) as i64
     }
-}
-
-/// 100 × score / highest without overflow, cut off towards zero.
-fn scale(score: i64, highest: i64) -> i64 {
-    let scaled = i128::from(MAX_SCORE) * i128::from(score) / i128::from(highest);
-    i64::try_from(scaled).unwrap_or(if scaled < 0 { i64::MIN } else { i64::MAX })
 }

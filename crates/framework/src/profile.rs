@@ -11,8 +11,9 @@ use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 use crate::{
     assumed::ReserveCycle,
-    fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
+    fast::{Compiled, FastFilter, FastScore, FilterPart, RawScores, ScorePart},
     handle::{Handle, HandleRef},
+    opaque::{PluginFilter, PluginScore},
     points::{
         Bind, CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Permit, PostBind, PostFilter,
         PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, Reserve, Score,
@@ -24,7 +25,6 @@ use crate::{
     },
     queueing::QueueRules,
     registry::{Plugin, Point},
-    slow::{SlowFilter, SlowScore},
     status::{Code, Status, Verdict},
     stopwatch::{Stopwatch, Taken},
 };
@@ -206,7 +206,7 @@ impl Profile {
             .into_iter()
             .map(|Named { name, plugin }| {
                 let prepared = position(&pre_filter, &name);
-                // A filter whose preparing step is switched off fails; only the slow way does that right.
+                // A filter whose preparing step is switched off fails; only the full path does that right.
                 let whole = |p: &&Plugin| p.pre_filter.is_none() || prepared.is_some();
                 let fast = spec.plugins.get(&name).filter(whole).and_then(|p| p.fast_filter.clone());
                 FilterStep { prepared, fast, name, plugin }
@@ -611,17 +611,17 @@ impl Profile {
     }
 }
 
-/// The fast form of a profile for pods of one shape.
+/// The fast form of a profile for pods of one signature.
 pub struct CompiledProfile {
     /// The filters that have something to say, in the profile's order; those without a fast form come last.
-    pub filters: Vec<(Name, Box<dyn FilterPart>)>,
+    pub filters: Vec<(Name, FilterPart)>,
     /// The scores that have something to say: plugin, weight, part.
-    pub scores: Vec<(Name, i32, Box<dyn ScorePart>)>,
+    pub scores: Vec<(Name, i32, ScorePart)>,
 }
 
 impl Profile {
     /// The profile for pods like this one: plugins in their fast form where they have one, the others as they are.
-    /// `None` if only the slow way can run it.
+    /// `None` if only the full path can run it.
     pub fn compile(&self, cluster: &Cluster, pod: &Arc<Pod>) -> Option<CompiledProfile> {
         // A PreFilter without its Filter can still refuse pods.
         let filtered = |named: &Named<dyn PreFilter>| self.filter.iter().any(|step| step.name == named.name);
@@ -629,46 +629,43 @@ impl Profile {
             return None;
         }
         let mut filters = Vec::new();
-        let mut slow = Vec::new();
+        let mut opaque = Vec::new();
         for step in &self.filter {
-            match step.fast.clone().map_or(Compiled::Slow, |fast| fast.compile_filter(cluster, pod)) {
+            match step.fast.clone().map_or(Compiled::NoFastForm, |fast| fast.compile_filter(cluster, pod)) {
                 Compiled::Idle => {}
                 Compiled::Part(part) => filters.push((step.name.clone(), part)),
-                Compiled::Slow => slow.push((step.name.clone(), self.slow_filter(step, pod))),
+                Compiled::NoFastForm => opaque.push((step.name.clone(), self.opaque_filter(step))),
             }
         }
-        // The slow ones come last: they are asked only about the nodes that the others leave open.
-        filters.extend(slow);
+        // These come last: they are asked only about the nodes that the others leave open.
+        filters.extend(opaque);
         let mut scores = Vec::new();
         for step in &self.score {
-            let compiled = step.fast.clone().map_or(Compiled::Slow, |fast| fast.compile_score(cluster, pod));
-            let part: Box<dyn ScorePart> = match compiled {
+            let fast = step.fast.clone();
+            let part = match fast.map_or(Compiled::NoFastForm, |fast| fast.compile_score(cluster, pod)) {
                 Compiled::Idle => continue,
                 Compiled::Part(part) => part,
-                Compiled::Slow => self.slow_score(step, pod),
+                Compiled::NoFastForm => self.opaque_score(step),
             };
             scores.push((step.name.clone(), step.weight, part));
         }
         Some(CompiledProfile { filters, scores })
     }
 
-    fn slow_filter(&self, step: &FilterStep, pod: &Arc<Pod>) -> Box<dyn FilterPart> {
-        Box::new(SlowFilter {
+    fn opaque_filter(&self, step: &FilterStep) -> FilterPart {
+        FilterPart::Opaque(Box::new(PluginFilter {
             prepare: step.prepared.map(|index| self.pre_filter[index].plugin.clone()),
             filter: step.plugin.clone(),
-            pod: pod.clone(),
-            failed: false,
-        })
+        }))
     }
 
-    fn slow_score(&self, step: &ScoreStep, pod: &Arc<Pod>) -> Box<dyn ScorePart> {
-        Box::new(SlowScore {
+    fn opaque_score(&self, step: &ScoreStep) -> ScorePart {
+        let scores = RawScores::Opaque(Box::new(PluginScore {
             prepare: step.prepared.map(|index| self.pre_score[index].plugin.clone()),
             score: step.plugin.clone(),
             normalize: step.normalize.clone(),
-            pod: pod.clone(),
-            failed: false,
-        })
+        }));
+        scores.in_range()
     }
 }
 

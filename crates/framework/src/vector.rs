@@ -2,9 +2,10 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::{fast::Normalization, points::MAX_SCORE};
-
-const FULL: f64 = MAX_SCORE as f64;
+use crate::{
+    fast::Normalization,
+    formula::{self, Inverse, Number},
+};
 
 /// Runs a loop with the best instructions of this machine. The loop must be inlined into the closure.
 #[inline]
@@ -106,30 +107,102 @@ impl WithSimd for FindBounds<'_> {
     }
 }
 
-/// A whole number divided by another, cut off, without a division: the divisor is given as its inverse.
-///
-/// The half keeps the product away from whole numbers by 0.5 / divisor at least, and it is off by less than
-/// quotient × 2⁻⁵². So it is exact for quotients up to 200 and divisors up to 2⁴³.
+/// A loop over scores that a formula is handed to.
+trait EachScore {
+    type Output;
+
+    /// Runs with the points that a score is worth.
+    fn run(self, points: impl Fn(f64) -> f64) -> Self::Output;
+}
+
+/// Runs a loop with the formula of a normalization: the choice is made once, and not for each score.
 #[inline(always)]
-pub fn quotient(number: f64, inverse: f64) -> f64 {
-    ((number + 0.5) * inverse).trunc()
+fn with_formula<L: EachScore>(normalization: Normalization, bounds: Bounds, each: L) -> L::Output {
+    let Bounds { lowest, highest } = bounds;
+    match normalization {
+        Normalization::Proportional if highest > 0.0 => each.run(
+            #[inline(always)]
+            |score| formula::proportional(score, highest),
+        ),
+        Normalization::None | Normalization::Proportional => each.run(
+            #[inline(always)]
+            |score| score,
+        ),
+        Normalization::Reversed if highest > 0.0 => each.run(
+            #[inline(always)]
+            |score| formula::reversed(score, highest),
+        ),
+        Normalization::Reversed => each.run(
+            #[inline(always)]
+            |_| f64::FULL,
+        ),
+        Normalization::MinMax if highest > lowest => {
+            let range = highest - lowest;
+            each.run(
+                #[inline(always)]
+                |score| formula::min_max(score - lowest, range),
+            )
+        }
+        Normalization::MinMax => each.run(
+            #[inline(always)]
+            |_| f64::ZERO,
+        ),
+        Normalization::Inverted if highest > 0.0 => {
+            let (sum, highest) = (highest + lowest, Inverse::of(highest));
+            each.run(
+                #[inline(always)]
+                |score| {
+                    let points = formula::inverted(score, sum, highest);
+                    if score < 0.0 { f64::ZERO } else { points }
+                },
+            )
+        }
+        Normalization::Inverted => each.run(
+            #[inline(always)]
+            |score| if score < 0.0 { f64::ZERO } else { f64::FULL },
+        ),
+    }
+}
+
+/// One score.
+struct One(f64);
+
+impl EachScore for One {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self, points: impl Fn(f64) -> f64) -> f64 {
+        points(self.0)
+    }
 }
 
 /// One score, normalized.
 #[inline(always)]
 pub fn normalized(normalization: Normalization, bounds: Bounds, score: f64) -> f64 {
-    let Bounds { lowest, highest } = bounds;
-    match normalization {
-        Normalization::None => score,
-        Normalization::Proportional if highest > 0.0 => (FULL * score / highest).trunc(),
-        Normalization::Proportional => score,
-        Normalization::Reversed if highest > 0.0 => FULL - (FULL * score / highest).trunc(),
-        Normalization::Reversed => FULL,
-        Normalization::MinMax if highest > lowest => (FULL * ((score - lowest) / (highest - lowest))).trunc(),
-        Normalization::MinMax => 0.0,
-        Normalization::Inverted if score < 0.0 => 0.0,
-        Normalization::Inverted if highest > 0.0 => (FULL * (highest + lowest - score) / highest).trunc(),
-        Normalization::Inverted => FULL,
+    with_formula(normalization, bounds, One(score))
+}
+
+/// Adds weight × points to totals.
+struct AddWeighted<'a> {
+    totals: &'a mut [f64],
+    column: &'a [f64],
+    weight: f64,
+}
+
+impl EachScore for AddWeighted<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, points: impl Fn(f64) -> f64) {
+        let Self { totals, column, weight } = self;
+        vectorized(
+            #[inline(always)]
+            || {
+                for (total, score) in totals.iter_mut().zip(column) {
+                    *total += weight * points(*score);
+                }
+            },
+        );
     }
 }
 
@@ -141,44 +214,7 @@ pub fn add_weighted(
     normalization: Normalization,
     bounds: Bounds,
 ) {
-    let Bounds { lowest, highest } = bounds;
-    // One loop for each kind, so that the choice is made once and not for each node.
-    macro_rules! add_each {
-        ($score:ident => $points:expr) => {
-            vectorized(
-                #[inline(always)]
-                || {
-                    for (total, score) in totals.iter_mut().zip(column) {
-                        let $score = *score;
-                        *total += weight * $points;
-                    }
-                },
-            )
-        };
-    }
-    match normalization {
-        Normalization::Proportional if highest > 0.0 => {
-            add_each!(score => (FULL * score / highest).trunc());
-        }
-        Normalization::Reversed if highest > 0.0 => {
-            add_each!(score => FULL - (FULL * score / highest).trunc());
-        }
-        Normalization::MinMax if highest > lowest => {
-            let range = highest - lowest;
-            add_each!(score => (FULL * ((score - lowest) / range)).trunc());
-        }
-        Normalization::Inverted if highest > 0.0 => {
-            let (sum, inverse) = (highest + lowest, 1.0 / highest);
-            add_each!(score => {
-                let points = quotient(FULL * (sum - score), inverse);
-                if score < 0.0 { 0.0 } else { points }
-            });
-        }
-        Normalization::Inverted => add_each!(score => if score < 0.0 { 0.0 } else { FULL }),
-        Normalization::Reversed => add_each!(_score => FULL),
-        Normalization::MinMax => {}
-        Normalization::None | Normalization::Proportional => add_each!(score => score),
-    }
+    with_formula(normalization, bounds, AddWeighted { totals, column, weight });
 }
 
 /// How many nodes share an entry of [`Tops`].
@@ -306,31 +342,7 @@ pub fn sum_with_tops(
 ) {
     totals.resize(base.len(), 0.0);
     tops.resize(base.len());
-    let Bounds { lowest, highest } = bounds;
-    let columns = SumWithTops { totals, tops, base, column, weight };
-    match normalization {
-        Normalization::MinMax if highest > lowest => {
-            let range = highest - lowest;
-            columns.sum(
-                #[inline(always)]
-                |score| (FULL * ((score - lowest) / range)).trunc(),
-            );
-        }
-        Normalization::Inverted if highest > 0.0 => {
-            let (sum, inverse) = (highest + lowest, 1.0 / highest);
-            columns.sum(
-                #[inline(always)]
-                |score| {
-                    let points = quotient(FULL * (sum - score), inverse);
-                    if score < 0.0 { 0.0 } else { points }
-                },
-            );
-        }
-        _ => columns.sum(
-            #[inline(always)]
-            |score| normalized(normalization, bounds, score),
-        ),
-    }
+    with_formula(normalization, bounds, SumWithTops { totals, tops, base, column, weight });
 }
 
 struct SumWithTops<'a> {
@@ -341,8 +353,11 @@ struct SumWithTops<'a> {
     weight: f64,
 }
 
-impl SumWithTops<'_> {
-    fn sum(self, points: impl Fn(f64) -> f64) {
+impl EachScore for SumWithTops<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, points: impl Fn(f64) -> f64) {
         Arch::new().dispatch(Points { columns: self, points });
     }
 }

@@ -2,7 +2,9 @@
 
 use supercargo_framework::{
     fast::Normalization,
-    vector::{BLOCK, Bounds, Tops, add_weighted, normalized, quotient, sum_with_tops},
+    formula::{Divisor, Inverse},
+    normalize,
+    vector::{BLOCK, Bounds, Tops, add_weighted, normalized, sum_with_tops},
 };
 
 /// 200 scores of 0 to 6, every 50th node closed.
@@ -72,6 +74,27 @@ fn all_loops_agree_with_one_score_at_a_time() {
 }
 
 #[test]
+fn columns_and_whole_numbers_agree() {
+    let whole = |normalization, column: &mut [i64]| match normalization {
+        Normalization::Proportional => normalize::proportional(column),
+        Normalization::Reversed => normalize::reversed(column),
+        _ => normalize::min_max(column),
+    };
+    let columns: [&[i64]; 4] = [&[0, 1, 2, 3], &[0, 0], &[7, 7, 1], &[1 << 40, 12_345, (1 << 40) - 1]];
+    for normalization in [Normalization::Proportional, Normalization::Reversed, Normalization::MinMax] {
+        for raw in columns {
+            let mut expected = raw.to_vec();
+            whole(normalization, &mut expected);
+            let scores: Vec<f64> = raw.iter().map(|score| *score as f64).collect();
+            let bounds = Bounds::of(normalization, &scores, &vec![0.0; scores.len()]);
+            let got: Vec<i64> =
+                scores.iter().map(|score| normalized(normalization, bounds, *score) as i64).collect();
+            assert_eq!(got, expected, "{normalization:?} of {raw:?}");
+        }
+    }
+}
+
+#[test]
 fn a_quotient_by_an_inverse_is_the_quotient() {
     // Divisors up to 2⁴³, at and around whole quotients.
     let mut divisor = 3_i64;
@@ -79,7 +102,7 @@ fn a_quotient_by_an_inverse_is_the_quotient() {
         for whole in 0..=100 {
             for number in [whole * divisor - 1, whole * divisor, whole * divisor + 1] {
                 if number >= 0 {
-                    let got = quotient(number as f64, 1.0 / divisor as f64);
+                    let got = Inverse::of(divisor as f64).divide(number as f64);
                     assert_eq!(got as i64, number / divisor, "{number} / {divisor}");
                 }
             }

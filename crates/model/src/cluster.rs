@@ -2,14 +2,18 @@
 //!
 //! It is kept up to date one object at a time. Nothing here decides anything.
 
+mod trial;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, OnceLock},
 };
 
+pub use trial::{AlreadyBound, ClusterTrial};
+
 use crate::{
     ApiResource, HashMap, Key, Labels, Name, Timestamp,
-    changes::{Changes, PodChange},
+    changes::{Changes, Invalidation, PodChange},
     columns::Columns,
     config_map::ConfigMap,
     custom::CustomObject,
@@ -479,7 +483,7 @@ impl Cluster {
     /// An object of a kind that is kept in a map has changed.
     fn changed(&mut self, kind: Kind) {
         if kind.invalidates() == Invalidates::Everything {
-            self.changes.fact();
+            self.changes.note(Invalidation::Everything);
         }
     }
 }
@@ -541,7 +545,7 @@ impl Cluster {
         }
         self.columns.set_load(info);
         self.label_columns.set(id, &info.node.labels);
-        self.changes.fact();
+        self.changes.note(Invalidation::Everything);
     }
 
     fn remove_node(&mut self, name: &str) {
@@ -556,7 +560,7 @@ impl Cluster {
         self.leave_zone(&info.node.zone(), id);
         self.columns.remove(id);
         self.label_columns.unset(id, &info.node.labels);
-        self.changes.fact();
+        self.changes.note(Invalidation::Everything);
         for pod in &info.pods {
             self.count_claims(pod, false);
             self.groups.remove(pod, id);
@@ -602,7 +606,7 @@ impl Cluster {
             self.columns.set_load(info);
             self.groups.remove(&pod, id);
             self.taken_ports.remove(&pod.spec.host_ports, id);
-            self.changes.pod(PodChange { node: id, pod: pod.clone(), added: false });
+            self.changes.note(Invalidation::Pod(PodChange { node: id, pod: pod.clone(), added: false }));
             self.count_claims(&pod, false);
         } else if let Some(waiting) = self.orphaned.get_mut(node) {
             waiting.retain(|other| other.uid != pod.uid);
@@ -625,7 +629,7 @@ impl Cluster {
                 self.columns.set_load(info);
                 self.groups.add(&pod, id);
                 self.taken_ports.add(&pod.spec.host_ports, id);
-                self.changes.pod(PodChange { node: id, pod, added: true });
+                self.changes.note(Invalidation::Pod(PodChange { node: id, pod, added: true }));
             }
             None => self.orphaned.entry(node.clone()).or_default().push(pod),
         }

@@ -30,7 +30,7 @@ pub mod taint;
 pub mod testing;
 pub mod work;
 
-pub use cluster::{Cluster, NodeId, NodeInfo};
+pub use cluster::{AlreadyBound, Cluster, ClusterTrial, NodeId, NodeInfo};
 pub use config_map::ConfigMap;
 pub use custom::{CustomObject, Declared};
 pub use kind::{ApiResource, Kind};

@@ -243,6 +243,13 @@ impl PodClasses {
         }
     }
 
+    /// Gives up the places that were made since there were so many. They must be empty.
+    pub(crate) fn shrink(&mut self, places: usize) {
+        debug_assert!(self.slots[places..].iter().all(Option::is_none), "a class beyond {places} places");
+        self.slots.truncate(places);
+        self.free.retain(|id| (*id as usize) < places);
+    }
+
     fn find(&self, pod: &Pod) -> Option<u32> {
         let ids = self.by_spec.get(&(address(&pod.spec), pod.terminating))?;
         let of = |id: &&u32| self.slots[**id as usize].as_ref().is_some_and(|g| g.namespace == pod.namespace);

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     Prepared, ScoreInput, Status,
-    fast::{CLOSED, Compiled, FilterPart, Normalization, ScorePart},
+    fast::{CLOSED, Compiled, FilterPart, NodeFilter, NodeScore},
     points::ScoreNode,
 };
 use supercargo_model::{Cluster, NodeId, Pod, columns::TaintClass, storage::Volume};
 
 /// The fast form of a filter about volumes: pods without any are none of its business. For others the claims and the
 /// volumes are looked at anew each time.
-pub(crate) fn only_without_volumes(pod: &Pod) -> Compiled<dyn FilterPart> {
-    if pod.spec.volumes.iter().any(Volume::is_bound_to_nodes) { Compiled::Slow } else { Compiled::Idle }
+pub(crate) fn only_without_volumes(pod: &Pod) -> Compiled<FilterPart> {
+    if pod.spec.volumes.iter().any(Volume::is_bound_to_nodes) { Compiled::NoFastForm } else { Compiled::Idle }
 }
 
 /// A filter that depends on a node's taint class alone, and has one reason to refuse it.
@@ -22,18 +22,22 @@ pub(crate) struct ByTaintClass {
 }
 
 impl ByTaintClass {
-    /// The classes that pass; `None` if all do.
-    pub(crate) fn new(
+    /// A filter that lets these classes pass.
+    pub(crate) fn compile(
         cluster: &Cluster,
         reason: &'static str,
         passes: impl Fn(&TaintClass) -> bool,
-    ) -> Option<Self> {
+    ) -> Compiled<FilterPart> {
         let passes: Vec<bool> = cluster.columns().taint_classes.iter().map(passes).collect();
-        passes.contains(&false).then_some(Self { passes, reason })
+        if passes.contains(&false) {
+            Compiled::Part(FilterPart::Fixed(Box::new(Self { passes, reason })))
+        } else {
+            Compiled::Idle
+        }
     }
 }
 
-impl FilterPart for ByTaintClass {
+impl NodeFilter for ByTaintClass {
     fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
         for (open, class) in open.iter_mut().zip(&cluster.columns().taint_class) {
             if !self.passes[*class as usize] {
@@ -49,54 +53,6 @@ impl FilterPart for ByTaintClass {
     fn refusal(&self, _: &Cluster, _: NodeId) -> Option<Status> {
         Some(Status::unresolvable(self.reason))
     }
-
-    fn reads_load(&self) -> bool {
-        false
-    }
-}
-
-/// A score that only changes with what the node is, worked out when the part is made.
-pub(crate) struct Fixed {
-    pub(crate) scores: Vec<f64>,
-    pub(crate) normalization: Normalization,
-}
-
-impl ScorePart for Fixed {
-    fn fill(&mut self, _: &Cluster, _: &[f64], column: &mut [f64]) {
-        column.copy_from_slice(&self.scores);
-    }
-
-    fn score(&self, _: &Cluster, node: NodeId) -> f64 {
-        self.scores[node.index()]
-    }
-
-    fn normalization(&self) -> Normalization {
-        self.normalization
-    }
-}
-
-/// The same score for every node.
-pub(crate) struct Constant {
-    pub(crate) score: f64,
-    pub(crate) normalization: Normalization,
-}
-
-impl ScorePart for Constant {
-    fn fill(&mut self, _: &Cluster, _: &[f64], column: &mut [f64]) {
-        column.fill(self.score);
-    }
-
-    fn constant(&self) -> Option<f64> {
-        Some(self.score)
-    }
-
-    fn score(&self, _: &Cluster, _: NodeId) -> f64 {
-        self.score
-    }
-
-    fn normalization(&self) -> Normalization {
-        self.normalization
-    }
 }
 
 /// A score that a plugin gives node by node, from what the node is and holds.
@@ -105,8 +61,8 @@ pub(crate) struct NodeByNode<P> {
     pub(crate) pod: Arc<Pod>,
 }
 
-impl<P: ScoreNode> ScorePart for NodeByNode<P> {
-    fn fill(&mut self, cluster: &Cluster, _: &[f64], column: &mut [f64]) {
+impl<P: ScoreNode> NodeScore for NodeByNode<P> {
+    fn fill(&mut self, cluster: &Cluster, column: &mut [f64]) {
         column.fill(0.0);
         for node in cluster.columns().live.iter() {
             column[node.index()] = self.score(cluster, node);
@@ -118,9 +74,5 @@ impl<P: ScoreNode> ScorePart for NodeByNode<P> {
         let input = ScoreInput { prepared: &prepared, cluster, pod: &self.pod, nodes: &[] };
         // The plugins that are used in this way do not fail.
         self.plugin.score_node(input, cluster.node_at(node)).unwrap_or(0) as f64
-    }
-
-    fn reads_load(&self) -> bool {
-        true
     }
 }

@@ -9,13 +9,13 @@ use supercargo_config::load;
 use supercargo_engine::Engine;
 use supercargo_framework::{
     ScoreInput, Verdict,
-    fast::{Asked, Compiled, FastScore, ScorePart},
+    fast::{Compiled, Failed, FastScore, OpaqueScore, RawScores, ScorePart},
     points::Score,
     registry::{Registry, define},
     vector::vectorized,
 };
 use supercargo_manifest::Source;
-use supercargo_model::{Cluster, NodeId, Pod};
+use supercargo_model::{Cluster, Pod};
 use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
 use supercargo_sim::bench::{self, Size, Workload};
 use supercargo_wasm::{Host, testing::example_guest};
@@ -63,19 +63,25 @@ impl Score for InColumns {
 }
 
 impl FastScore for InColumns {
-    fn compile_score(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
-        Compiled::Part(Box::new(InColumnsFor(pod.clone())))
+    fn compile_score(self: Arc<Self>, _: &Cluster, _: &Arc<Pod>) -> Compiled<ScorePart> {
+        Compiled::Part(RawScores::Opaque(Box::new(InColumnsForEach)).in_range())
     }
 }
 
-struct InColumnsFor(Arc<Pod>);
+struct InColumnsForEach;
 
-impl ScorePart for InColumnsFor {
-    fn fill(&mut self, cluster: &Cluster, _: &[f64], column: &mut [f64]) {
-        let held = &self.0.spec.requests.held;
+impl OpaqueScore for InColumnsForEach {
+    fn fill(
+        &mut self,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+        _: &[f64],
+        column: &mut [f64],
+    ) -> Result<(), Failed> {
+        let held = &pod.spec.requests.held;
         let (wanted_cpu, wanted_memory) = (held.milli_cpu as f64, held.memory as f64);
         let (cpu, memory) = (&cluster.columns().cpu, &cluster.columns().memory);
-        let Some(disks) = cluster.label_columns().get("disk") else { return };
+        let Some(disks) = cluster.label_columns().get("disk") else { return Ok(()) };
         let ssd = disks.number("ssd").unwrap_or(u32::MAX - 1);
         vectorized(
             #[inline(always)]
@@ -91,18 +97,7 @@ impl ScorePart for InColumnsFor {
                 }
             },
         );
-    }
-
-    fn score(&self, _: &Cluster, _: NodeId) -> f64 {
-        0.0
-    }
-
-    fn asked(&self) -> Asked {
-        Asked::Always
-    }
-
-    fn reads_open(&self) -> bool {
-        true
+        Ok(())
     }
 }
 

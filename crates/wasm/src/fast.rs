@@ -3,27 +3,27 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{Asked, CLOSED, Compiled, FastFilter, FastScore, FilterPart, OPEN, ScorePart},
+    fast::{
+        CLOSED, Compiled, Failed, FastFilter, FastScore, FilterPart, OPEN, OpaqueFilter, OpaqueScore,
+        RawScores, ScorePart,
+    },
     points::{MAX_SCORE, MIN_SCORE},
     vector::vectorized,
 };
-use supercargo_model::{Cluster, NodeId, Pod};
+use supercargo_model::{Cluster, Pod};
 
 use crate::{guest::Guest, instance::Instance};
 
-/// A guest and the pod that it is asked about. It is asked for every pod: its module can change, and pods of one shape
-/// differ in their names.
+/// A guest. It is asked for every pod: its module can change, and pods of one signature differ in their names.
 struct Part {
     guest: Arc<Guest>,
-    pod: Arc<Pod>,
-    failed: bool,
     /// The rows of open nodes: kept for its memory.
     rows: Vec<u32>,
 }
 
 impl Part {
-    fn new(guest: Arc<Guest>, pod: &Arc<Pod>) -> Self {
-        Self { guest, pod: pod.clone(), failed: false, rows: Vec::new() }
+    fn new(guest: Arc<Guest>) -> Self {
+        Self { guest, rows: Vec::new() }
     }
 
     fn note_open(&mut self, open: &[f64]) {
@@ -36,39 +36,29 @@ impl Part {
         }
         self.rows.truncate(count);
     }
-
-    fn how_asked(&self) -> Asked {
-        if self.failed { Asked::Failed } else { Asked::Always }
-    }
 }
 
 struct FilterByGuest(Part);
 struct ScoreByGuest(Part);
 
-impl FilterPart for FilterByGuest {
-    fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
+impl OpaqueFilter for FilterByGuest {
+    fn close(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &mut [f64]) -> Result<(), Failed> {
         let part = &mut self.0;
         part.note_open(open);
         let close = |row: u32, _| open[row as usize] = CLOSED;
-        part.failed = part.guest.filter_rows(cluster, &part.pod, &part.rows, None, close).is_err();
-    }
-
-    /// Never asked for: all nodes are asked about anew.
-    fn passes(&self, _: &Cluster, _: NodeId) -> bool {
-        true
-    }
-
-    fn asked(&self) -> Asked {
-        self.0.how_asked()
-    }
-
-    fn meet(&mut self, pod: &Arc<Pod>) {
-        self.0.pod.clone_from(pod);
+        part.guest.filter_rows(cluster, pod, &part.rows, None, close).map_err(|_| Failed)?;
+        Ok(())
     }
 }
 
-impl ScorePart for ScoreByGuest {
-    fn fill(&mut self, cluster: &Cluster, open: &[f64], column: &mut [f64]) {
+impl OpaqueScore for ScoreByGuest {
+    fn fill(
+        &mut self,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+        open: &[f64],
+        column: &mut [f64],
+    ) -> Result<(), Failed> {
         let part = &mut self.0;
         part.note_open(open);
         let take = |instance: &Instance| {
@@ -84,39 +74,22 @@ impl ScorePart for ScoreByGuest {
                 },
             );
         };
-        let gave = part.guest.score_rows(cluster, &part.pod, &part.rows, true, |_| {}, take);
-        part.failed = gave.is_err();
+        let gave = part.guest.score_rows(cluster, pod, &part.rows, true, |_| {}, take);
         if gave != Ok(true) {
             column.fill(0.0);
         }
-    }
-
-    /// Never asked for: all nodes are asked about anew.
-    fn score(&self, _: &Cluster, _: NodeId) -> f64 {
-        0.0
-    }
-
-    fn asked(&self) -> Asked {
-        self.0.how_asked()
-    }
-
-    fn reads_open(&self) -> bool {
-        true
-    }
-
-    fn meet(&mut self, pod: &Arc<Pod>) {
-        self.0.pod.clone_from(pod);
+        gave.map(drop).map_err(|_| Failed)
     }
 }
 
 impl FastFilter for Guest {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
-        Compiled::Part(Box::new(FilterByGuest(Part::new(self, pod))))
+    fn compile_filter(self: Arc<Self>, _: &Cluster, _: &Arc<Pod>) -> Compiled<FilterPart> {
+        Compiled::Part(FilterPart::Opaque(Box::new(FilterByGuest(Part::new(self)))))
     }
 }
 
 impl FastScore for Guest {
-    fn compile_score(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
-        Compiled::Part(Box::new(ScoreByGuest(Part::new(self, pod))))
+    fn compile_score(self: Arc<Self>, _: &Cluster, _: &Arc<Pod>) -> Compiled<ScorePart> {
+        Compiled::Part(RawScores::Opaque(Box::new(ScoreByGuest(Part::new(self)))).in_range())
     }
 }

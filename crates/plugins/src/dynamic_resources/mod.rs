@@ -139,13 +139,13 @@ impl Requeue for DynamicResources {
 }
 
 impl FastFilter for DynamicResources {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
-        if check(pod).is_ok() { Compiled::Idle } else { Compiled::Slow }
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
+        if check(pod).is_ok() { Compiled::Idle } else { Compiled::NoFastForm }
     }
 }
 
 impl FastScore for DynamicResources {
-    fn compile_score(self: Arc<Self>, _: &Cluster, _: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+    fn compile_score(self: Arc<Self>, _: &Cluster, _: &Arc<Pod>) -> Compiled<ScorePart> {
         Compiled::Idle
     }
 }

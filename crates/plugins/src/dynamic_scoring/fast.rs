@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{Compiled, FastScore, OPEN, ScorePart},
+    fast::{Compiled, FastScore, OPEN, OpenScore, RawScores, ScorePart},
     normalize::RangeWithZero,
 };
-use supercargo_model::{Cluster, NodeId, Pod};
+use supercargo_model::{Cluster, Pod};
 
 use super::DynamicScoring;
 
@@ -16,12 +16,12 @@ struct Mapped {
 }
 
 impl FastScore for DynamicScoring {
-    fn compile_score(self: Arc<Self>, cluster: &Cluster, _: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, _: &Arc<Pod>) -> Compiled<ScorePart> {
         let preferences = match self.preferences(cluster) {
             Ok(None) => return Compiled::Idle,
             Ok(Some(preferences)) if !preferences.reads_the_clock() => preferences,
-            // The clock goes on without a change of the cluster; and what is wrong is the slow way's to tell.
-            _ => return Compiled::Slow,
+            // The clock goes on without a change of the cluster; and what is wrong is the full path's to tell.
+            _ => return Compiled::NoFastForm,
         };
         let columns = cluster.columns();
         let mut raw = vec![0; columns.len()];
@@ -31,25 +31,16 @@ impl FastScore for DynamicScoring {
         if raw.iter().all(|score| *score == 0) {
             return Compiled::Idle;
         }
-        Compiled::Part(Box::new(Mapped { raw }))
+        Compiled::Part(RawScores::AmongOpen(Box::new(Mapped { raw })).in_range())
     }
 }
 
-impl ScorePart for Mapped {
+impl OpenScore for Mapped {
     fn fill(&mut self, _: &Cluster, open: &[f64], column: &mut [f64]) {
         let counts = self.raw.iter().zip(open).filter(|(_, open)| **open == OPEN);
         let range = RangeWithZero::of(counts.map(|(raw, _)| *raw));
         for ((points, raw), open) in column.iter_mut().zip(&self.raw).zip(open) {
             *points = if *open == OPEN { range.map(*raw) as f64 } else { 0.0 };
         }
-    }
-
-    /// Never asked for: the load is not read.
-    fn score(&self, _: &Cluster, _: NodeId) -> f64 {
-        0.0
-    }
-
-    fn reads_open(&self) -> bool {
-        true
     }
 }

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use supercargo_framework::{
     Prepared,
-    fast::{CLOSED, Compiled, FastScore},
+    fast::{CLOSED, Compiled, FastScore, RawScores, ScorePart},
 };
 use supercargo_model::{
     Timestamp,
@@ -267,12 +267,14 @@ fn the_text_of_now_counts() {
 }
 
 #[test]
-fn the_fast_form_maps_over_open_nodes_and_leaves_the_clock_to_the_slow_one() {
+fn the_fast_form_maps_over_open_nodes_and_leaves_the_clock_to_the_plugin() {
     let nodes = [node("a").label("n", "1"), node("b").label("n", "2"), node("c")];
     let entries = json!([{"score": 10, "selector": label("n", "In", &["1"])},
                          {"score": 40, "selector": label("n", "In", &["2"])}]);
     let cluster = told(&nodes, &text(&entries));
-    let Compiled::Part(mut part) = plugin().compile_score(&cluster, &pod("p").pod()) else {
+    let Compiled::Part(ScorePart { scores: RawScores::AmongOpen(mut part), .. }) =
+        plugin().compile_score(&cluster, &pod("p").pod())
+    else {
         panic!("a fast form");
     };
     let place = |name: &str| cluster.node(name).unwrap().id.index();
@@ -288,7 +290,7 @@ fn the_fast_form_maps_over_open_nodes_and_leaves_the_clock_to_the_slow_one() {
 
     let compiled = |entries: Value| plugin().compile_score(&told(&nodes, &text(&entries)), &pod("p").pod());
     let since = json!({"creationExpressions": [{"operator": "Since", "value": "5m"}]});
-    assert!(matches!(compiled(json!([{"score": 1, "selector": since}])), Compiled::Slow));
+    assert!(matches!(compiled(json!([{"score": 1, "selector": since}])), Compiled::NoFastForm));
     assert!(matches!(compiled(json!([])), Compiled::Idle));
 }
 

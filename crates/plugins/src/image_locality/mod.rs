@@ -5,14 +5,12 @@ use std::{collections::HashMap, sync::Arc};
 use serde::Deserialize;
 use supercargo_framework::{
     MAX_SCORE, ScoreInput, Verdict,
-    fast::{Compiled, FastScore, Normalization, ScorePart},
+    fast::{Compiled, FastScore, RawScores, ScorePart},
     points::Score,
     registry::Args,
 };
 use supercargo_manifest::Problems;
 use supercargo_model::{Cluster, Name, Pod, PodSpec};
-
-use crate::fast_parts::Fixed;
 
 /// The plugin's name.
 pub const NAME: &str = "ImageLocality";
@@ -121,12 +119,12 @@ fn cached_bytes(bytes: i64, images: i64) -> i64 {
 
 impl FastScore for ImageLocality {
     /// Only nodes that have one of the images can score.
-    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
         let Some(bytes) = self.bytes(cluster, pod) else {
             return Compiled::Idle;
         };
         let scores = bytes.into_iter().map(|bytes| self.points(bytes, &pod.spec) as f64).collect();
-        Compiled::Part(Box::new(Fixed { scores, normalization: Normalization::None }))
+        Compiled::Part(RawScores::Fixed(scores).in_range())
     }
 }
 

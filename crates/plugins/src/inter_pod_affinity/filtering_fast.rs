@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     Status,
-    fast::{CLOSED, Compiled, FastFilter, FilterPart, OPEN, Redo},
+    fast::{CLOSED, Compiled, DomainFilter, FastFilter, FilterPart, NodeFilter, OPEN},
 };
 use supercargo_model::{Cluster, NodeId, Pod, changes::PodChange};
 
 use super::{InterPodAffinity, filtering::Counts};
 
-/// Requirements, for pods of one shape.
+/// Requirements, for pods of one signature.
 struct Required {
     pod: Arc<Pod>,
     counts: Counts,
 }
 
-impl FilterPart for Required {
+impl NodeFilter for Required {
     fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
         self.counts = Counts::by_class(cluster, &self.pod);
         if self.counts.is_idle() {
@@ -41,20 +41,22 @@ impl FilterPart for Required {
     fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status> {
         self.counts.check(&cluster.node_at(node).node).err()
     }
+}
 
-    fn note(&mut self, cluster: &Cluster, change: &PodChange) -> Redo {
+impl DomainFilter for Required {
+    fn note(&mut self, cluster: &Cluster, change: &PodChange) -> bool {
         if change.pod.spec.pod_anti_affinity.required.is_empty() && self.counts.requires_nothing() {
-            return Redo::Nothing;
+            return false;
         }
         let node = &cluster.node_at(change.node).node;
         self.counts.update(&self.pod, &change.pod, node, change.sign());
-        Redo::All
+        true
     }
 }
 
 impl FastFilter for InterPodAffinity {
-    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
         let counts = Counts::empty(cluster, pod);
-        Compiled::Part(Box::new(Required { pod: pod.clone(), counts }))
+        Compiled::Part(FilterPart::ByDomain(Box::new(Required { pod: pod.clone(), counts })))
     }
 }

@@ -6,7 +6,7 @@ use supercargo_framework::{
     ScoreInput, Status, Verdict, normalize,
     points::{NormalizeScore, PreScore, PreScoreOutcome, ScoreNode},
 };
-use supercargo_model::{Cluster, Labels, Name, Node, NodeInfo, Pod, PodSpec};
+use supercargo_model::{Cluster, Labels, Name, Node, NodeInfo, Pod, PodSpec, pod_classes::TermList};
 
 use super::{
     InterPodAffinity,
@@ -48,13 +48,24 @@ pub(super) struct Preferences {
 
 impl Preferences {
     pub(super) fn new(cluster: &Cluster, pod: &Pod) -> Self {
-        let near = pod.spec.pod_affinity.preferred.iter().map(|w| (&w.term, i64::from(w.weight)));
-        let far = pod.spec.pod_anti_affinity.preferred.iter().map(|w| (&w.term, -i64::from(w.weight)));
+        let (near, far) = (&pod.spec.pod_affinity.preferred, &pod.spec.pod_anti_affinity.preferred);
+        let near = near.iter().map(|w| (&w.term, preferred_near(w.weight.into())));
+        let far = far.iter().map(|w| (&w.term, preferred_far(w.weight.into())));
         Self {
             terms: WeightedTerms::new(cluster, near.chain(far)),
             namespace_labels: cluster.namespace_labels(&pod.namespace),
         }
     }
+}
+
+/// What a preferred term of affinity is worth.
+fn preferred_near(weight: i64) -> i64 {
+    weight
+}
+
+/// What a preferred term of anti-affinity is worth.
+fn preferred_far(weight: i64) -> i64 {
+    -weight
 }
 
 /// Whether a pod prefers nothing.
@@ -63,6 +74,16 @@ pub(super) fn prefers_nothing(pod: &Pod) -> bool {
 }
 
 impl InterPodAffinity {
+    /// What a term of a bound pod is worth to a pod that it selects; a required one has a weight of 1.
+    pub(super) fn worth(&self, list: TermList, weight: i64) -> i64 {
+        match list {
+            TermList::RequiredNear => i64::from(self.hard_weight) * weight,
+            TermList::PreferredNear => preferred_near(weight),
+            TermList::PreferredFar => preferred_far(weight),
+            TermList::RequiredFar => 0,
+        }
+    }
+
     /// The terms of a bound pod that select ours, with what they are worth.
     pub(super) fn terms_about<'a>(
         &self,
@@ -71,10 +92,10 @@ impl InterPodAffinity {
         namespace_labels: &'a Labels,
     ) -> impl Iterator<Item = (&'a Name, i64)> + 'a {
         let (near, far) = (&existing.pod_affinity, &existing.pod_anti_affinity);
-        let hard_weight = i64::from(self.hard_weight);
-        let required = near.required.iter().map(move |term| (term, hard_weight));
-        let preferred = near.preferred.iter().map(|w| (&w.term, i64::from(w.weight)));
-        let unwanted = far.preferred.iter().map(|w| (&w.term, -i64::from(w.weight)));
+        let pull = self.worth(TermList::RequiredNear, 1);
+        let required = near.required.iter().map(move |term| (term, pull));
+        let preferred = near.preferred.iter().map(|w| (&w.term, preferred_near(w.weight.into())));
+        let unwanted = far.preferred.iter().map(|w| (&w.term, preferred_far(w.weight.into())));
         (required.chain(preferred).chain(unwanted))
             .filter(move |(term, worth)| *worth != 0 && term.matches(pod, namespace_labels))
             .map(|(term, worth)| (&term.topology_key, worth))

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use supercargo_framework::fast::{Cells, Compiled, FastScore, Normalization, Redo, ScorePart};
+use supercargo_framework::fast::{
+    Cells, Compiled, DomainScore, FastScore, Normalization, RawScores, ScorePart,
+};
 use supercargo_model::{
     Cluster, Name, NodeId, Pod,
     changes::PodChange,
     label_columns::ABSENT,
-    pod_classes::{PodClass, TermAbout, TermList},
+    pod_classes::{PodClass, TermAbout},
 };
 
 use crate::domain_sums::{DomainSums, Remembered};
@@ -18,7 +20,7 @@ use super::{
     terms::{ByKey, met_by_terms_about},
 };
 
-/// Preferences, for pods of one shape.
+/// Preferences, for pods of one signature.
 struct Preferred {
     plugin: Arc<InterPodAffinity>,
     pod: Arc<Pod>,
@@ -74,21 +76,12 @@ fn add_all(cluster: &Cluster, met: &[(Name, &PodClass, i64)], scores: &mut [f64]
 }
 
 impl Preferred {
-    /// What a term of bound pods is worth to a pod that it selects.
-    fn worth(&self, about: &TermAbout<'_>) -> i64 {
-        match about.list {
-            TermList::RequiredNear => i64::from(self.plugin.hard_weight) * about.weight,
-            TermList::PreferredNear => about.weight,
-            TermList::PreferredFar => -about.weight,
-            TermList::RequiredFar => 0,
-        }
-    }
-
     /// What our terms are worth to bound pods, and theirs to us, by topology key and class.
     fn met_by_classes<'a>(&self, cluster: &'a Cluster) -> Vec<(Name, &'a PodClass, i64)> {
         let mut met = self.preferences.terms.met_by_classes(cluster);
         let labels = &self.preferences.namespace_labels;
-        met.extend(met_by_terms_about(cluster, &self.pod, labels, |about| self.worth(about)));
+        let worth = |about: &TermAbout<'_>| self.plugin.worth(about.list, about.weight);
+        met.extend(met_by_terms_about(cluster, &self.pod, labels, worth));
         met
     }
 
@@ -132,7 +125,7 @@ fn settle(sums: &mut DomainSums) {
     sums.settle(|sums| sums.iter().sum());
 }
 
-impl ScorePart for Preferred {
+impl DomainScore for Preferred {
     fn fill(&mut self, cluster: &Cluster, _: &[f64], column: &mut [f64]) {
         self.sums = None;
         column.fill(0.0);
@@ -141,17 +134,13 @@ impl ScorePart for Preferred {
         self.silent = met.is_empty();
     }
 
-    fn score(&self, _: &Cluster, _: NodeId) -> f64 {
-        0.0
-    }
-
-    fn note(&mut self, cluster: &Cluster, change: &PodChange, column: &mut [f64]) -> Redo {
+    fn note(&mut self, cluster: &Cluster, change: &PodChange, column: &mut [f64]) -> bool {
         if self.met.get(&change.pod).is_none() {
             let met = self.met_by_pod(cluster, &change.pod);
             self.met.set(&change.pod, met);
         }
         let Some(met) = self.met.get(&change.pod).filter(|met| !met.0.is_empty()) else {
-            return Redo::Nothing;
+            return false;
         };
         match &mut self.sums {
             Some(sums) => {
@@ -166,7 +155,7 @@ impl ScorePart for Preferred {
             }
         }
         self.silent = false;
-        Redo::All
+        true
     }
 
     fn settle(&mut self, _: &Cluster, _: &mut [f64]) {
@@ -191,23 +180,24 @@ impl ScorePart for Preferred {
         self.silent
     }
 
-    fn normalization(&self) -> Normalization {
-        Normalization::MinMax
+    fn reads_open(&self) -> bool {
+        false
     }
 }
 
 impl FastScore for InterPodAffinity {
-    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
         if self.ignore_existing_preferences && prefers_nothing(pod) {
             return Compiled::Idle;
         }
-        Compiled::Part(Box::new(Preferred {
+        let scores = RawScores::ByDomain(Box::new(Preferred {
             plugin: self,
             pod: pod.clone(),
             preferences: Preferences::new(cluster, pod),
             silent: true,
             sums: None,
             met: Remembered::default(),
-        }))
+        }));
+        Compiled::Part(scores.normalized(Normalization::MinMax))
     }
 }

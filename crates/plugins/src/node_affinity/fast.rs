@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     Status,
-    fast::{CLOSED, Compiled, FastFilter, FastScore, FilterPart, Normalization, OPEN, ScorePart},
+    fast::{
+        CLOSED, Compiled, FastFilter, FastScore, FilterPart, NodeFilter, Normalization, OPEN, RawScores,
+        ScorePart,
+    },
 };
 use supercargo_model::{
     Cluster, NodeId, NodeSet, Pod,
@@ -14,10 +17,7 @@ use supercargo_model::{
 };
 
 use super::{NOT_ENFORCED, NOT_MATCHED, NodeAffinity, counts, named_nodes};
-use crate::{
-    fast_parts::Fixed,
-    required_nodes::{RequiredNodes, are_many},
-};
+use crate::required_nodes::{RequiredNodes, are_many};
 
 /// The nodes that have one of a requirement's values.
 fn with_value<'a>(cluster: &'a Cluster, requirement: &'a Requirement) -> impl Iterator<Item = NodeId> + 'a {
@@ -51,7 +51,7 @@ struct Allowed {
     nodes: NodeSet,
 }
 
-impl FilterPart for Allowed {
+impl NodeFilter for Allowed {
     fn close(&mut self, _: &Cluster, open: &mut [f64]) {
         for (i, word) in open.chunks_mut(64).enumerate() {
             for (bit, open) in word.iter_mut().enumerate() {
@@ -70,14 +70,10 @@ impl FilterPart for Allowed {
         let enforced = self.plugin.enforces(&cluster.node_at(node).node);
         Some(Status::unresolvable(if enforced { NOT_MATCHED } else { NOT_ENFORCED }))
     }
-
-    fn reads_load(&self) -> bool {
-        false
-    }
 }
 
 impl FastFilter for NodeAffinity {
-    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
         let spec = &pod.spec;
         let required = spec.node_affinity.required.as_ref();
         if required.is_none() && spec.node_selector.is_empty() && self.added.required.is_none() {
@@ -85,7 +81,7 @@ impl FastFilter for NodeAffinity {
         }
         // Named nodes narrow the search, which moves where the next one starts.
         if named_nodes(&spec.node_affinity).is_some() {
-            return Compiled::Slow;
+            return Compiled::NoFastForm;
         }
         let required_nodes = RequiredNodes::new(cluster, spec);
         let candidates: Vec<NodeId> = match (spec.node_selector.iter().next(), required) {
@@ -105,21 +101,21 @@ impl FastFilter for NodeAffinity {
             self.enforces(&node.node) && required_nodes.contain(spec, node)
         });
         let nodes = allowed.collect();
-        Compiled::Part(Box::new(Allowed { plugin: self, nodes }))
+        Compiled::Part(FilterPart::Fixed(Box::new(Allowed { plugin: self, nodes })))
     }
 }
 
 impl FastScore for NodeAffinity {
-    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
         let preferred = &pod.spec.node_affinity.preferred;
         if preferred.iter().any(|term| counts(term) && term.preference.defect().is_some()) {
-            return Compiled::Slow;
+            return Compiled::NoFastForm;
         }
         if preferred.is_empty() && self.added.preferred.is_empty() {
             return Compiled::Idle;
         }
-        let scores = self.scores(cluster, pod);
-        Compiled::Part(Box::new(Fixed { scores, normalization: Normalization::Proportional }))
+        let scores = RawScores::Fixed(self.scores(cluster, pod));
+        Compiled::Part(scores.normalized(Normalization::Proportional))
     }
 }
 

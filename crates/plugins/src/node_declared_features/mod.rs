@@ -54,8 +54,8 @@ impl Requeue for NodeDeclaredFeatures {
 }
 
 impl FastFilter for NodeDeclaredFeatures {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
-        if pod.spec.required_features.is_empty() { Compiled::Idle } else { Compiled::Slow }
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
+        if pod.spec.required_features.is_empty() { Compiled::Idle } else { Compiled::NoFastForm }
     }
 }
 

@@ -34,8 +34,8 @@ impl Requeue for NodeName {
 }
 
 impl FastFilter for NodeName {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
-        if pod.node.is_none() { Compiled::Idle } else { Compiled::Slow }
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
+        if pod.node.is_none() { Compiled::Idle } else { Compiled::NoFastForm }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use supercargo_framework::{
     Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
-    fast::{CLOSED, Compiled, FastFilter, FilterPart, OPEN},
+    fast::{CLOSED, Compiled, FastFilter, FilterPart, NodeFilter, OPEN},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
 use supercargo_model::{
@@ -58,10 +58,10 @@ impl Requeue for NodePorts {
     }
 }
 
-/// The ports that pods of one shape want.
+/// The ports that pods of one signature want.
 struct Wanted(Arc<Pod>);
 
-impl FilterPart for Wanted {
+impl NodeFilter for Wanted {
     fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
         for port in &self.0.spec.host_ports {
             for node in cluster.taken_ports().nodes(port) {
@@ -82,11 +82,11 @@ impl FilterPart for Wanted {
 }
 
 impl FastFilter for NodePorts {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
         if pod.spec.host_ports.is_empty() {
             Compiled::Idle
         } else {
-            Compiled::Part(Box::new(Wanted(pod.clone())))
+            Compiled::Part(FilterPart::ByNode(Box::new(Wanted(pod.clone()))))
         }
     }
 }

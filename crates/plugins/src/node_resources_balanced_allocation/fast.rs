@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    MAX_SCORE,
-    fast::{Compiled, FastScore, ScorePart},
+    fast::{Compiled, FastScore, NodeScore, RawScores, ScorePart},
     vector::vectorized,
 };
 use supercargo_model::{
@@ -13,13 +12,10 @@ use supercargo_model::{
     resources,
 };
 
-use super::{Formula, NodeResourcesBalancedAllocation};
+use super::{FULL, Formula, NodeResourcesBalancedAllocation, balance, capped, deviation_of_two, improvement};
 use crate::fast_parts::NodeByNode;
 
-const FULL: f64 = MAX_SCORE as f64;
-const HALF: f64 = FULL / 2.0;
-
-/// cpu and memory, for pods of one shape.
+/// cpu and memory, for pods of one signature.
 struct CpuAndMemory {
     exact: NodeByNode<NodeResourcesBalancedAllocation>,
     cpu: f64,
@@ -28,10 +24,8 @@ struct CpuAndMemory {
 
 /// How balanced two shares are, where the node has both resources.
 #[inline(always)]
-fn balance(cpu: f64, memory: f64) -> f64 {
-    let whole = |share: f64| if share > 1.0 { 1.0 } else { share };
-    let deviation = ((whole(cpu) - whole(memory)) / 2.0).abs();
-    ((1.0 - deviation) * FULL).trunc()
+fn balance_of_two(cpu: f64, memory: f64) -> f64 {
+    balance(deviation_of_two(capped(cpu), capped(memory)))
 }
 
 /// A resource of one node.
@@ -45,16 +39,16 @@ struct Load {
 impl CpuAndMemory {
     #[inline(always)]
     fn of(&self, cpu: Load, memory: Load) -> f64 {
-        let with = balance((cpu.used + self.cpu) / cpu.all, (memory.used + self.memory) / memory.all);
-        let without = balance(cpu.share, memory.share);
-        let improvement = HALF + ((HALF + with - without) / 2.0).trunc();
-        // With one resource, or none, there is nothing to balance: (50 + 100 − 100) / 2 + 50.
-        if cpu.all == 0.0 || memory.all == 0.0 { HALF + HALF / 2.0 } else { improvement }
+        let with = balance_of_two((cpu.used + self.cpu) / cpu.all, (memory.used + self.memory) / memory.all);
+        let without = balance_of_two(cpu.share, memory.share);
+        let score = improvement(with, without);
+        // With one resource, or none, there is nothing to balance.
+        if cpu.all == 0.0 || memory.all == 0.0 { improvement(FULL, FULL) } else { score }
     }
 }
 
-impl ScorePart for CpuAndMemory {
-    fn fill(&mut self, cluster: &Cluster, _: &[f64], column: &mut [f64]) {
+impl NodeScore for CpuAndMemory {
+    fn fill(&mut self, cluster: &Cluster, column: &mut [f64]) {
         let Columns { cpu, memory, inexact, .. } = cluster.columns();
         let this = &*self;
         vectorized(
@@ -88,14 +82,10 @@ impl ScorePart for CpuAndMemory {
         };
         self.of(load(&columns.cpu), load(&columns.memory))
     }
-
-    fn reads_load(&self) -> bool {
-        true
-    }
 }
 
 impl FastScore for NodeResourcesBalancedAllocation {
-    fn compile_score(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+    fn compile_score(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
         let held = &pod.spec.requests.held;
         if self.resources.iter().all(|r| held.get(&r.name) == 0) {
             return Compiled::Idle;
@@ -104,11 +94,12 @@ impl FastScore for NodeResourcesBalancedAllocation {
         let default =
             self.formula == Formula::BalanceImprovement && names == [resources::CPU, resources::MEMORY];
         let exact = NodeByNode { plugin: self, pod: pod.clone() };
-        if default {
+        let part: Box<dyn NodeScore> = if default {
             let (cpu, memory) = (held.milli_cpu as f64, held.memory as f64);
-            Compiled::Part(Box::new(CpuAndMemory { exact, cpu, memory }))
+            Box::new(CpuAndMemory { exact, cpu, memory })
         } else {
-            Compiled::Part(Box::new(exact))
-        }
+            Box::new(exact)
+        };
+        Compiled::Part(RawScores::ByNode(part).in_range())
     }
 }

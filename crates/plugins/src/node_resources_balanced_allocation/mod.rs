@@ -16,6 +16,9 @@ use crate::resource_weights::{self, ResourceWeight};
 /// The plugin's name.
 pub const NAME: &str = "NodeResourcesBalancedAllocation";
 
+const FULL: f64 = MAX_SCORE as f64;
+const HALF: f64 = FULL / 2.0;
+
 /// How utilizations become a score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum Formula {
@@ -71,7 +74,7 @@ impl NodeResourcesBalancedAllocation {
                 continue;
             }
             let used = node.requested.get(name);
-            let share = |amount: i64| (amount as f64 / capacity as f64).min(1.0);
+            let share = |amount: i64| capped(amount as f64 / capacity as f64);
             without.push(share(used));
             with.push(share(used.saturating_add(wanted)));
         }
@@ -79,15 +82,33 @@ impl NodeResourcesBalancedAllocation {
     }
 }
 
-/// How balanced shares are: 100 if they are all the same.
-fn balance(shares: &[f64]) -> i64 {
-    ((1.0 - standard_deviation(shares)) * MAX_SCORE as f64) as i64
+/// More than all counts as all.
+#[inline(always)]
+fn capped(share: f64) -> f64 {
+    if share > 1.0 { 1.0 } else { share }
+}
+
+/// How balanced shares are by their standard deviation: 100 if they are all the same.
+#[inline(always)]
+fn balance(deviation: f64) -> f64 {
+    ((1.0 - deviation) * FULL).trunc()
+}
+
+/// A score by how balanced a node is with a pod and without it: 75 if the pod changes nothing.
+#[inline(always)]
+fn improvement(with: f64, without: f64) -> f64 {
+    HALF + ((HALF + with - without) / 2.0).trunc()
+}
+
+#[inline(always)]
+fn deviation_of_two(one: f64, other: f64) -> f64 {
+    ((one - other) / 2.0).abs()
 }
 
 fn standard_deviation(shares: &[f64]) -> f64 {
     match shares {
         [] | [_] => 0.0,
-        [one, other] => ((one - other) / 2.0).abs(),
+        [one, other] => deviation_of_two(*one, *other),
         _ => {
             let count = shares.len() as f64;
             let mean = shares.iter().sum::<f64>() / count;
@@ -112,18 +133,17 @@ impl PreScore for NodeResourcesBalancedAllocation {
 impl ScoreNode for NodeResourcesBalancedAllocation {
     fn score_node(&self, input: ScoreInput<'_>, node: &NodeInfo) -> Result<i64, Status> {
         let (without, with) = self.shares(input.pod, node);
-        Ok(match self.formula {
-            Formula::BalanceImprovement => {
-                let half = MAX_SCORE / 2;
-                half + (half + balance(&with) - balance(&without)) / 2
-            }
-            Formula::StandardDeviation => balance(&with),
+        let balance_of = |shares: &[f64]| balance(standard_deviation(shares));
+        let score = match self.formula {
+            Formula::BalanceImprovement => improvement(balance_of(&with), balance_of(&without)),
+            Formula::StandardDeviation => balance_of(&with),
             Formula::AbsoluteDifference => {
                 let cpu = with.first().copied().unwrap_or(0.0);
                 let memory = with.get(1).copied().unwrap_or(cpu);
-                ((1.0 - (cpu - memory).abs()) * MAX_SCORE as f64) as i64
+                balance((cpu - memory).abs())
             }
-        })
+        };
+        Ok(score as i64)
     }
 }
 

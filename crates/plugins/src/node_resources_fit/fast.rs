@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    MAX_SCORE, Prepared, Status,
-    fast::{CLOSED, Compiled, FastFilter, FastScore, FilterPart, OPEN, ScorePart},
+    Prepared, Status,
+    fast::{
+        CLOSED, Compiled, FastFilter, FastScore, FilterPart, NodeFilter, NodeScore, OPEN, RawScores,
+        ScorePart,
+    },
+    formula::Inverse,
     points::Filter,
-    vector::{quotient, vectorized},
+    vector::vectorized,
 };
 use supercargo_model::{
     Cluster, Name, NodeId, NodeInfo, Pod,
@@ -16,12 +20,10 @@ use supercargo_model::{
 
 use super::{
     NodeResourcesFit, Shortage, SingleStrategy,
-    strategy::{Scorer, Strategy},
+    strategy::{Scorer, Strategy, least_allocated, mean, most_allocated},
 };
 
-const FULL: f64 = MAX_SCORE as f64;
-
-/// What pods of one shape want.
+/// What pods of one signature want.
 struct Wanted {
     plugin: Arc<NodeResourcesFit>,
     pod: Arc<Pod>,
@@ -73,7 +75,7 @@ fn has(column: &ResourceColumn, wanted: f64, i: usize) -> bool {
     wanted <= column.allocatable[i] - column.used[i]
 }
 
-impl FilterPart for Wanted {
+impl NodeFilter for Wanted {
     fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
         let (columns, fit) = (cluster.columns(), &self.pod.spec.requests.fit);
         let inexact: Vec<NodeId> = columns.inexact.iter().filter(|node| open[node.index()] == OPEN).collect();
@@ -113,7 +115,7 @@ impl FilterPart for Wanted {
 }
 
 impl FastFilter for NodeResourcesFit {
-    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
         let mut scalars: Vec<(Name, f64)> = (pod.spec.requests.fit.scalars.iter())
             .filter(|(name, amount)| *amount != 0 && !self.ignores(name))
             .map(|(name, amount)| (name.clone(), *amount as f64))
@@ -124,7 +126,8 @@ impl FastFilter for NodeResourcesFit {
             scalars = vec![scalars.swap_remove(absent)];
         }
         let prepared = self.prepare(cluster, pod);
-        Compiled::Part(Box::new(Wanted { plugin: self, pod: pod.clone(), scalars, prepared }))
+        let wanted = Wanted { plugin: self, pod: pod.clone(), scalars, prepared };
+        Compiled::Part(FilterPart::ByNode(Box::new(wanted)))
     }
 }
 
@@ -135,7 +138,7 @@ struct Counted {
     weight: f64,
 }
 
-/// The score of a strategy, for pods of one shape.
+/// The score of a strategy, for pods of one signature.
 struct StrategyScore<P> {
     plugin: Arc<P>,
     pod: Arc<Pod>,
@@ -183,9 +186,8 @@ fn amounts<'a>(columns: &'a Columns, resource: &str) -> Option<Amounts<'a>> {
 /// The score of one resource of one node; 0 where the node has nothing of it.
 #[inline(always)]
 fn resource_score<const MOST: bool>(all: f64, inverse: f64, requested: f64) -> f64 {
-    let amount = if MOST { requested } else { all - requested };
-    let over = if MOST { all } else { 0.0 };
-    quotient((if requested > all { over } else { amount }) * FULL, inverse)
+    let divisor = Inverse(inverse);
+    if MOST { most_allocated(requested, all, divisor) } else { least_allocated(requested, all, divisor) }
 }
 
 /// Two resources in one pass: what most configurations score by.
@@ -196,7 +198,7 @@ fn fill_two<const MOST: bool>(
     other: (Amounts<'_>, &Counted),
 ) {
     let ((a, r1), (b, r2)) = (one, other);
-    let both = 1.0 / (r1.weight + r2.weight);
+    let weights = Inverse::of(r1.weight + r2.weight);
     let first = a.all.iter().zip(a.inverse).zip(a.used);
     let second = b.all.iter().zip(b.inverse).zip(b.used);
     for ((score, ((all1, inverse1), used1)), ((all2, inverse2), used2)) in
@@ -204,10 +206,10 @@ fn fill_two<const MOST: bool>(
     {
         let score1 = resource_score::<MOST>(*all1, *inverse1, used1 + r1.wanted);
         let score2 = resource_score::<MOST>(*all2, *inverse2, used2 + r2.wanted);
-        let mean = quotient(r1.weight * score1 + r2.weight * score2, both);
+        let both = mean(r1.weight * score1 + r2.weight * score2, weights);
         // Where a node lacks one of them, the other counts alone; the score of what it lacks is 0.
         let lacks = *all1 == 0.0 || *all2 == 0.0;
-        *score = if lacks { score1 + score2 } else { mean };
+        *score = if lacks { score1 + score2 } else { both };
     }
 }
 
@@ -253,7 +255,7 @@ impl<P: HasScorer> StrategyScore<P> {
             #[inline(always)]
             || {
                 for (score, weights) in scores.iter_mut().zip(weights.iter()) {
-                    let mean = (*score / *weights).trunc();
+                    let mean = mean(*score, *weights);
                     *score = if *weights == 0.0 { 0.0 } else { mean };
                 }
             },
@@ -265,8 +267,8 @@ impl<P: HasScorer> StrategyScore<P> {
     }
 }
 
-impl<P: HasScorer> ScorePart for StrategyScore<P> {
-    fn fill(&mut self, cluster: &Cluster, _: &[f64], scores: &mut [f64]) {
+impl<P: HasScorer> NodeScore for StrategyScore<P> {
+    fn fill(&mut self, cluster: &Cluster, scores: &mut [f64]) {
         let columns = cluster.columns();
         let found = |counted: &Counted| amounts(columns, &counted.name);
         if let [one, other] = &self.counted[..]
@@ -312,22 +314,18 @@ impl<P: HasScorer> ScorePart for StrategyScore<P> {
                 weights += weight;
             }
         }
-        if weights == 0.0 { 0.0 } else { (sum / weights).trunc() }
-    }
-
-    fn reads_load(&self) -> bool {
-        true
+        if weights == 0.0 { 0.0 } else { mean(sum, weights) }
     }
 }
 
-/// A score that is worked out node by node, for shapes of any form.
+/// A score that is worked out node by node, for any shape of points.
 struct ScorerByNode<P> {
     plugin: Arc<P>,
     pod: Arc<Pod>,
 }
 
-impl<P: HasScorer> ScorePart for ScorerByNode<P> {
-    fn fill(&mut self, cluster: &Cluster, _: &[f64], column: &mut [f64]) {
+impl<P: HasScorer> NodeScore for ScorerByNode<P> {
+    fn fill(&mut self, cluster: &Cluster, column: &mut [f64]) {
         column.fill(0.0);
         for node in cluster.columns().live.iter() {
             column[node.index()] = self.score(cluster, node);
@@ -337,13 +335,9 @@ impl<P: HasScorer> ScorePart for ScorerByNode<P> {
     fn score(&self, cluster: &Cluster, node: NodeId) -> f64 {
         self.plugin.scorer().score(&self.pod, cluster.node_at(node)) as f64
     }
-
-    fn reads_load(&self) -> bool {
-        true
-    }
 }
 
-fn compile<P: HasScorer + 'static>(plugin: Arc<P>, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+fn compile<P: HasScorer + 'static>(plugin: Arc<P>, pod: &Arc<Pod>) -> Compiled<ScorePart> {
     let Scorer { strategy, resources: all } = plugin.scorer();
     let wanted = &pod.spec.requests.score;
     let counted = (all.iter())
@@ -356,23 +350,26 @@ fn compile<P: HasScorer + 'static>(plugin: Arc<P>, pod: &Arc<Pod>) -> Compiled<d
         })
         .collect();
     let most = match strategy {
-        Strategy::LeastAllocated => false,
-        Strategy::MostAllocated => true,
-        Strategy::RequestedToCapacityRatio(_) => {
-            return Compiled::Part(Box::new(ScorerByNode { plugin, pod: pod.clone() }));
-        }
+        Strategy::LeastAllocated => Some(false),
+        Strategy::MostAllocated => Some(true),
+        Strategy::RequestedToCapacityRatio(_) => None,
     };
-    Compiled::Part(Box::new(StrategyScore { plugin, pod: pod.clone(), most, counted, weights: Vec::new() }))
+    let pod = pod.clone();
+    let part: Box<dyn NodeScore> = match most {
+        Some(most) => Box::new(StrategyScore { plugin, pod, most, counted, weights: Vec::new() }),
+        None => Box::new(ScorerByNode { plugin, pod }),
+    };
+    Compiled::Part(RawScores::ByNode(part).in_range())
 }
 
 impl FastScore for NodeResourcesFit {
-    fn compile_score(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+    fn compile_score(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
         compile(self, pod)
     }
 }
 
 impl FastScore for SingleStrategy {
-    fn compile_score(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+    fn compile_score(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
         compile(self, pod)
     }
 }

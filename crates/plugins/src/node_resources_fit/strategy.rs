@@ -1,7 +1,11 @@
 //! The scoring strategies: how full a node may be, and still be liked.
 
 use serde::Deserialize;
-use supercargo_framework::{MAX_SCORE, registry::Args};
+use supercargo_framework::{
+    MAX_SCORE,
+    formula::{Divisor, Number},
+    registry::Args,
+};
 use supercargo_manifest::Problem;
 use supercargo_model::{NodeInfo, Pod, resources};
 
@@ -56,7 +60,7 @@ impl Scorer {
         match self.strategy {
             _ if weights == 0 => 0,
             Strategy::RequestedToCapacityRatio(_) => (sum as f64 / weights as f64).round() as i64,
-            _ => sum / weights,
+            _ => mean(sum, weights),
         }
     }
 }
@@ -80,19 +84,30 @@ fn utilization(resource: &str, pod: &Pod, node: &NodeInfo) -> Option<(i64, i64)>
 impl Strategy {
     fn score(&self, requested: i64, capacity: i64) -> i64 {
         match self {
-            Self::LeastAllocated if requested > capacity => 0,
-            Self::LeastAllocated => ratio(capacity.saturating_sub(requested), MAX_SCORE, capacity),
-            Self::MostAllocated => ratio(requested.min(capacity), MAX_SCORE, capacity),
+            Self::LeastAllocated => least_allocated(requested, capacity, capacity),
+            Self::MostAllocated => most_allocated(requested, capacity, capacity),
             Self::RequestedToCapacityRatio(shape) if requested > capacity => along(shape, FULL_PERCENT),
-            Self::RequestedToCapacityRatio(shape) => along(shape, ratio(requested, FULL_PERCENT, capacity)),
+            Self::RequestedToCapacityRatio(shape) => along(shape, capacity.percent(requested)),
         }
     }
 }
 
-/// amount × scale / whole, without overflow.
-fn ratio(amount: i64, scale: i64, whole: i64) -> i64 {
-    let scaled = i128::from(amount) * i128::from(scale) / i128::from(whole);
-    i64::try_from(scaled).unwrap_or(scale)
+/// The share of a resource that is left, in percent. The capacity is given twice: as it is, and to divide by.
+#[inline(always)]
+pub(super) fn least_allocated<N: Number>(requested: N, capacity: N, divisor: impl Divisor<N>) -> N {
+    divisor.percent(if requested > capacity { N::ZERO } else { capacity.minus(requested) })
+}
+
+/// The share of a resource that is taken, in percent.
+#[inline(always)]
+pub(super) fn most_allocated<N: Number>(requested: N, capacity: N, divisor: impl Divisor<N>) -> N {
+    divisor.percent(if requested > capacity { capacity } else { requested })
+}
+
+/// The mean of scores, from the sum of each times its weight.
+#[inline(always)]
+pub(super) fn mean<N: Number>(sum: N, weights: impl Divisor<N>) -> N {
+    weights.divide(sum)
 }
 
 /// The score of a shape at a utilization: flat outside its points, straight lines between them.

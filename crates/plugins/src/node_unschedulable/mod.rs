@@ -59,12 +59,9 @@ impl Requeue for NodeUnschedulable {
 }
 
 impl FastFilter for NodeUnschedulable {
-    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
         let tolerated = tolerates_cordon(pod);
-        match ByTaintClass::new(cluster, UNSCHEDULABLE, |class| !class.unschedulable || tolerated) {
-            Some(part) => Compiled::Part(Box::new(part)),
-            None => Compiled::Idle,
-        }
+        ByTaintClass::compile(cluster, UNSCHEDULABLE, |class| !class.unschedulable || tolerated)
     }
 }
 

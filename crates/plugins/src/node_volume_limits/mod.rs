@@ -188,7 +188,7 @@ fn may_use_driver(pod: &Pod, deleted: &VolumeAttachment) -> bool {
 }
 
 impl FastFilter for NodeVolumeLimits {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
         only_without_volumes(pod)
     }
 }

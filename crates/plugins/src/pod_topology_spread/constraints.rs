@@ -60,6 +60,16 @@ impl Constraint {
         known.copied().unwrap_or_else(|| self.selector.matches(&pod.labels))
     }
 
+    /// Whether it counts a pod for one of a namespace.
+    pub(super) fn counts(&self, pod: &Pod, namespace: &str) -> bool {
+        self.can_count(pod, namespace) && self.selects(&pod.spec)
+    }
+
+    /// Whether it counts a pod if its selector selects it. An empty selector selects none here.
+    pub(super) fn can_count(&self, pod: &Pod, namespace: &str) -> bool {
+        !pod.terminating && &*pod.namespace == namespace && !self.selector.is_empty()
+    }
+
     /// Whether the pods on a node count.
     pub(super) fn includes(&self, required: &RequiredNodes, pod: &PodSpec, node: &NodeInfo) -> bool {
         let honor = NodeInclusionPolicy::Honor;

@@ -11,9 +11,44 @@ use supercargo_model::{Cluster, Name, NodeInfo, Pod, pod::WhenUnsatisfiable};
 use super::{Constraint, PodTopologySpread, count_matching, has_all_keys};
 use crate::required_nodes::RequiredNodes;
 
-pub(super) const TOO_SKEWED: &str = "node(s) didn't match pod topology spread constraints";
-pub(super) const NO_LABEL: &str =
-    "node(s) didn't match pod topology spread constraints (missing required label)";
+const TOO_SKEWED: &str = "node(s) didn't match pod topology spread constraints";
+const NO_LABEL: &str = "node(s) didn't match pod topology spread constraints (missing required label)";
+
+/// Why a node will not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Obstacle {
+    NoLabel,
+    TooSkewed,
+}
+
+impl From<Obstacle> for Status {
+    fn from(obstacle: Obstacle) -> Self {
+        match obstacle {
+            Obstacle::NoLabel => Self::unresolvable(NO_LABEL),
+            Obstacle::TooSkewed => Self::unschedulable(TOO_SKEWED),
+        }
+    }
+}
+
+impl Constraint {
+    /// What keeps a pod from a node, by how many matching pods its domain has (`None` if it lacks the label), whether the pod
+    /// itself counts, and how many matching pods the emptiest domain has.
+    pub(super) fn check(&self, here: Option<i64>, itself: i64, fewest: i64) -> Result<(), Obstacle> {
+        match here {
+            None => Err(Obstacle::NoLabel),
+            Some(here) if here + itself - fewest > i64::from(self.max_skew) => Err(Obstacle::TooSkewed),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// How many matching pods the emptiest domain has; with fewer domains than asked for, 0.
+    pub(super) fn fewest(&self, counts: impl Iterator<Item = i64>) -> i64 {
+        // No domain at all: nothing can be too far from the emptiest.
+        let nowhere = (0, i64::from(i32::MAX));
+        let (domains, lowest) = counts.fold(nowhere, |(domains, lowest), n| (domains + 1, lowest.min(n)));
+        if domains >= i64::from(self.min_domains) { lowest } else { 0 }
+    }
+}
 
 /// How many matching pods each domain has, for each constraint.
 #[derive(Clone)]
@@ -23,7 +58,7 @@ struct Counts {
     /// For each constraint: whether the pod itself counts.
     itself: Arc<[i64]>,
     by_domain: Vec<HashMap<Name, i64>>,
-    /// The lowest of the counts; with fewer domains than asked for, 0.
+    /// How many the emptiest domain has.
     fewest: Vec<i64>,
 }
 
@@ -58,10 +93,7 @@ impl Counts {
         for ((constraint, counts), fewest) in
             (self.constraints.iter().zip(&self.by_domain)).zip(&mut self.fewest)
         {
-            let enough_domains = counts.len() as i64 >= i64::from(constraint.min_domains);
-            // No domain at all: nothing can be too far from the emptiest.
-            let lowest = counts.values().copied().min().unwrap_or(i64::from(i32::MAX));
-            *fewest = if enough_domains { lowest } else { 0 };
+            *fewest = constraint.fewest(counts.values().copied());
         }
     }
 
@@ -105,13 +137,9 @@ impl Filter for PodTopologySpread {
     fn filter(&self, prepared: &Prepared, _: &Cluster, _: &Pod, node: &NodeInfo) -> Verdict {
         let counts: &Counts = prepared.get()?;
         for (i, constraint) in counts.constraints.iter().enumerate() {
-            let Some(domain) = node.node.labels.get(&constraint.topology_key) else {
-                return Err(Status::unresolvable(NO_LABEL));
-            };
-            let here = counts.by_domain[i].get(domain).copied().unwrap_or(0);
-            if here + counts.itself[i] - counts.fewest[i] > i64::from(constraint.max_skew) {
-                return Err(Status::unschedulable(TOO_SKEWED));
-            }
+            let domain = node.node.labels.get(&constraint.topology_key);
+            let here = domain.map(|domain| counts.by_domain[i].get(domain).copied().unwrap_or(0));
+            constraint.check(here, counts.itself[i], counts.fewest[i])?;
         }
         Ok(())
     }

@@ -4,20 +4,16 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     Status,
-    fast::{CLOSED, Compiled, FastFilter, FilterPart, OPEN, Redo},
+    fast::{CLOSED, Compiled, DomainFilter, FastFilter, FilterPart, NodeFilter, OPEN},
 };
 use supercargo_model::{
     Cluster, NodeId, NodeSet, Pod, changes::PodChange, label_columns::ABSENT, pod::WhenUnsatisfiable,
 };
 
-use super::{
-    Constraint, PodTopologySpread, any_key_is_absent,
-    filtering::{NO_LABEL, TOO_SKEWED},
-    has_all_keys,
-};
+use super::{Constraint, PodTopologySpread, any_key_is_absent, filtering::Obstacle, has_all_keys};
 use crate::required_nodes::RequiredNodes;
 
-/// Hard constraints, for pods of one shape.
+/// Hard constraints, for pods of one signature.
 struct Hard {
     pod: Arc<Pod>,
     constraints: Vec<Constraint>,
@@ -33,15 +29,6 @@ struct Hard {
 }
 
 impl Hard {
-    fn is_counted(&self, constraint: &Constraint, pod: &Pod) -> bool {
-        self.is_sibling(constraint, pod) && constraint.selector.matches(&pod.spec.labels)
-    }
-
-    /// Whether a pod counts if the constraint selects it.
-    fn is_sibling(&self, constraint: &Constraint, pod: &Pod) -> bool {
-        !pod.terminating && pod.namespace == self.pod.namespace && !constraint.selector.is_empty()
-    }
-
     /// The domain that a node's pods count for.
     fn domain(&self, i: usize, cluster: &Cluster, node: NodeId) -> Option<usize> {
         let constraint = &self.constraints[i];
@@ -68,7 +55,7 @@ impl Hard {
             }
             let selector = self.constraints[i].selector.clone();
             for group in cluster.groups().selected(&selector) {
-                if self.is_sibling(&self.constraints[i], &group.sample) {
+                if self.constraints[i].can_count(&group.sample, &self.pod.namespace) {
                     for (node, count) in group.nodes() {
                         if let Some(domain) = self.domain(i, cluster, node) {
                             self.counts[i][domain] += i64::from(count);
@@ -82,44 +69,24 @@ impl Hard {
 
     fn find_fewest(&mut self, i: usize) {
         let there = self.counts[i].iter().zip(&self.nodes[i]).filter(|(_, nodes)| **nodes > 0);
-        let domains = there.clone().count() as i64;
-        let lowest = there.map(|(count, _)| *count).min().unwrap_or(0);
-        let enough = domains >= i64::from(self.constraints[i].min_domains);
-        self.fewest[i] = if enough { lowest } else { 0 };
+        self.fewest[i] = self.constraints[i].fewest(there.map(|(count, _)| *count));
     }
 }
 
 impl Hard {
     /// Why a node will not do: the first constraint's reason.
-    fn check(&self, cluster: &Cluster, node: NodeId) -> Option<Obstacle> {
-        self.constraints.iter().enumerate().find_map(|(i, constraint)| {
+    fn check(&self, cluster: &Cluster, node: NodeId) -> Result<(), Obstacle> {
+        for (i, constraint) in self.constraints.iter().enumerate() {
             let column = cluster.label_columns().get(&constraint.topology_key);
-            match column.map_or(ABSENT, |c| c.of(node)) {
-                ABSENT => Some(Obstacle::NoLabel),
-                domain => {
-                    let here = self.counts[i].get(domain as usize).copied().unwrap_or(0);
-                    let skewed = here + self.itself[i] - self.fewest[i] > i64::from(constraint.max_skew);
-                    skewed.then_some(Obstacle::TooSkewed)
-                }
-            }
-        })
+            let domain = column.map(|column| column.of(node)).filter(|domain| *domain != ABSENT);
+            let here = domain.map(|domain| self.counts[i].get(domain as usize).copied().unwrap_or(0));
+            constraint.check(here, self.itself[i], self.fewest[i])?;
+        }
+        Ok(())
     }
 }
 
-/// Why a node will not do.
-enum Obstacle {
-    NoLabel,
-    TooSkewed,
-}
-
-fn status(obstacle: Obstacle) -> Status {
-    match obstacle {
-        Obstacle::NoLabel => Status::unresolvable(NO_LABEL),
-        Obstacle::TooSkewed => Status::unschedulable(TOO_SKEWED),
-    }
-}
-
-impl FilterPart for Hard {
+impl NodeFilter for Hard {
     fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
         self.count_all(cluster);
         for node in cluster.columns().live.iter() {
@@ -130,32 +97,34 @@ impl FilterPart for Hard {
     }
 
     fn passes(&self, cluster: &Cluster, node: NodeId) -> bool {
-        self.check(cluster, node).is_none()
+        self.check(cluster, node).is_ok()
     }
 
     fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status> {
-        self.check(cluster, node).map(status)
+        self.check(cluster, node).err().map(Status::from)
     }
+}
 
-    fn note(&mut self, cluster: &Cluster, change: &PodChange) -> Redo {
-        let mut redo = Redo::Nothing;
+impl DomainFilter for Hard {
+    fn note(&mut self, cluster: &Cluster, change: &PodChange) -> bool {
+        let mut counted = false;
         for i in 0..self.constraints.len() {
-            if self.is_counted(&self.constraints[i], &change.pod)
+            if self.constraints[i].counts(&change.pod, &self.pod.namespace)
                 && let Some(domain) = self.domain(i, cluster, change.node)
             {
                 self.counts[i][domain] += change.sign();
                 self.find_fewest(i);
-                redo = Redo::All;
+                counted = true;
             }
         }
-        redo
+        counted
     }
 }
 
 /// No node has the labels of all constraints. Nobody counts then, so that nothing is too skewed.
 struct Nowhere;
 
-impl FilterPart for Nowhere {
+impl NodeFilter for Nowhere {
     fn close(&mut self, _: &Cluster, open: &mut [f64]) {
         open.fill(CLOSED);
     }
@@ -165,27 +134,23 @@ impl FilterPart for Nowhere {
     }
 
     fn refusal(&self, _: &Cluster, _: NodeId) -> Option<Status> {
-        Some(status(Obstacle::NoLabel))
-    }
-
-    fn reads_load(&self) -> bool {
-        false
+        Some(Obstacle::NoLabel.into())
     }
 }
 
 impl FastFilter for PodTopologySpread {
-    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
         let constraints = self.constraints(cluster, pod, WhenUnsatisfiable::DoNotSchedule);
         if constraints.is_empty() {
             return Compiled::Idle;
         }
         // A maxSkew below 1, which no API server lets in, is exceeded by the pod itself.
         if any_key_is_absent(cluster, &constraints) && constraints.iter().all(|c| c.max_skew >= 1) {
-            return Compiled::Part(Box::new(Nowhere));
+            return Compiled::Part(FilterPart::Fixed(Box::new(Nowhere)));
         }
         let itself = constraints.iter().map(|c| i64::from(c.selector.matches(&pod.spec.labels))).collect();
         let count = constraints.len();
-        Compiled::Part(Box::new(Hard {
+        Compiled::Part(FilterPart::ByDomain(Box::new(Hard {
             pod: pod.clone(),
             required: RequiredNodes::new(cluster, &pod.spec),
             complete: NodeSet::default(),
@@ -194,6 +159,6 @@ impl FastFilter for PodTopologySpread {
             nodes: vec![Vec::new(); count],
             fewest: vec![0; count],
             itself,
-        }))
+        })))
     }
 }

@@ -168,16 +168,9 @@ fn has_all_keys(node: &Labels, constraints: &[Constraint]) -> bool {
     constraints.iter().all(|c| node.has(&c.topology_key))
 }
 
-/// How many pods of a namespace on a node a constraint counts. An empty selector selects none here.
+/// How many pods of a namespace on a node a constraint counts.
 fn count_matching(node: &NodeInfo, constraint: &Constraint, namespace: &str) -> i64 {
-    if constraint.selector.is_empty() {
-        return 0;
-    }
-    let matching = node
-        .pods
-        .iter()
-        .filter(|pod| !pod.terminating && &*pod.namespace == namespace && constraint.selects(&pod.spec));
-    matching.count() as i64
+    node.pods.iter().filter(|pod| constraint.counts(pod, namespace)).count() as i64
 }
 
 impl Requeue for PodTopologySpread {

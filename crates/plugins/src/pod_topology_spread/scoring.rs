@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use supercargo_framework::{
-    MAX_SCORE, ScoreInput, Status, Verdict,
+    MAX_SCORE, ScoreInput, Status, Verdict, formula,
     points::{NormalizeScore, PreScore, PreScoreOutcome, Score},
 };
 use supercargo_model::{Cluster, Name, NodeInfo, Pod, node::HOSTNAME_LABEL, pod::WhenUnsatisfiable};
@@ -17,10 +17,36 @@ struct Domains {
     constraints: Vec<Constraint>,
     /// For each constraint, how many matching pods each domain has. Hosts are not in here: each is its own domain.
     counts: Vec<HashMap<Name, i64>>,
-    /// For each constraint, ln(domains + 2): with more domains, a single pod weighs more.
-    weights: Vec<f64>,
+    terms: Vec<Term>,
     /// For each feasible node: it lacks a label, and is left out.
     left_out: Vec<bool>,
+}
+
+/// What the pods in a domain add to a node's raw score, by one constraint.
+#[derive(Clone, Copy)]
+pub(super) struct Term {
+    /// ln(domains + 2): with more domains, a single pod weighs more.
+    weight: f64,
+    /// maxSkew − 1.
+    tolerance: f64,
+}
+
+impl Term {
+    pub(super) fn new(constraint: &Constraint, domains: usize) -> Self {
+        Self { weight: ((domains + 2) as f64).ln(), tolerance: f64::from(constraint.max_skew) - 1.0 }
+    }
+
+    /// With so many matching pods in the domain. The larger, the fuller.
+    #[inline(always)]
+    pub(super) fn of(self, count: f64) -> f64 {
+        count * self.weight + self.tolerance
+    }
+}
+
+/// The raw score that the terms of all constraints add up to.
+#[inline(always)]
+pub(super) fn raw_score(sum: f64) -> f64 {
+    sum.round()
 }
 
 pub(super) fn is_host(constraint: &Constraint) -> bool {
@@ -53,9 +79,8 @@ impl Domains {
             }
         }
         let hosts = left_out.iter().filter(|out| !**out).count();
-        let weights = (constraints.iter().zip(&counts))
-            .map(|(c, counts)| if is_host(c) { hosts } else { counts.len() })
-            .map(|domains| ((domains + 2) as f64).ln())
+        let terms = (constraints.iter().zip(&counts))
+            .map(|(c, counts)| Term::new(c, if is_host(c) { hosts } else { counts.len() }))
             .collect();
         // Pods on nodes that are not feasible count as well, if their domain is one of those.
         for node in cluster.nodes().filter(|node| !lacks(node)) {
@@ -68,7 +93,7 @@ impl Domains {
                 }
             }
         }
-        Self { constraints, counts, weights, left_out }
+        Self { constraints, counts, terms, left_out }
     }
 
     /// How many matching pods are in a node's domain; `None` if the node lacks the label.
@@ -84,13 +109,9 @@ impl Domains {
 
     /// The larger, the fuller.
     fn log_weighted(&self, node: &NodeInfo, namespace: &str) -> i64 {
-        let mut score = 0.0;
-        for (i, constraint) in self.constraints.iter().enumerate() {
-            if let Some(count) = self.count(i, node, namespace) {
-                score += count as f64 * self.weights[i] + (f64::from(constraint.max_skew) - 1.0);
-            }
-        }
-        score.round() as i64
+        let count = |i| self.count(i, node, namespace);
+        let terms = self.terms.iter().enumerate().filter_map(|(i, term)| Some(term.of(count(i)? as f64)));
+        raw_score(terms.sum()) as i64
     }
 
     /// The mean over the constraints of how close to the emptiest domain a node's is.
@@ -164,7 +185,7 @@ impl NormalizeScore for PodTopologySpread {
             *score = match (*out, highest) {
                 (true, _) => 0,
                 (false, 0) => MAX_SCORE,
-                (false, highest) => MAX_SCORE * (highest + lowest - *score) / highest,
+                (false, highest) => formula::inverted(*score, highest + lowest, highest),
             };
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{Cells, Compiled, FastScore, Normalization, OPEN, Redo, ScorePart},
+    fast::{Cells, Compiled, DomainScore, FastScore, Normalization, OPEN, RawScores, ScorePart},
     vector::vectorized,
 };
 use supercargo_model::{
@@ -15,13 +15,16 @@ use supercargo_model::{
 
 use crate::domain_sums::{DomainSums, Remembered};
 
-use super::{Constraint, Formula, PodTopologySpread, any_key_is_absent, has_all_keys, scoring::is_host};
+use super::{
+    Constraint, Formula, PodTopologySpread, any_key_is_absent, has_all_keys,
+    scoring::{Term, is_host, raw_score},
+};
 use crate::required_nodes::RequiredNodes;
 
 /// A node that lacks a label and is left out.
 const LEFT_OUT: f64 = -1.0;
 
-/// Soft constraints, for pods of one shape.
+/// Soft constraints, for pods of one signature.
 struct Soft {
     pod: Arc<Pod>,
     constraints: Vec<Constraint>,
@@ -32,8 +35,8 @@ struct Soft {
     everywhere: bool,
     /// For each constraint and node: how many matching pods its domain has.
     counts: Vec<Vec<f64>>,
-    /// For each constraint: ln(domains + 2).
-    weights: Vec<f64>,
+    /// For each constraint: what a count is worth, by the domains that are open.
+    terms: Vec<Term>,
     /// The same counts by domain, instead of `counts`.
     sums: Option<DomainSums>,
     /// For each constraint: whether it counts the pod that came or left last.
@@ -50,15 +53,6 @@ impl Soft {
         !self.all_keys
             || self.everywhere
             || has_all_keys(&cluster.node_at(node).node.labels, &self.constraints)
-    }
-
-    fn is_counted(&self, constraint: &Constraint, pod: &Pod) -> bool {
-        self.is_sibling(constraint, pod) && constraint.selector.matches(&pod.spec.labels)
-    }
-
-    /// Whether a pod counts if the constraint selects it.
-    fn is_sibling(&self, constraint: &Constraint, pod: &Pod) -> bool {
-        !pod.terminating && pod.namespace == self.pod.namespace && !constraint.selector.is_empty()
     }
 
     /// Whether pods on a node count for its domain.
@@ -115,7 +109,7 @@ impl Soft {
             let groups = cluster.groups();
             let mut by_node: Vec<(NodeId, f64)> = Vec::new();
             for group in groups.selected(&selector) {
-                if self.is_sibling(&self.constraints[i], &group.sample) {
+                if self.constraints[i].can_count(&group.sample, &self.pod.namespace) {
                     by_node.extend(group.nodes().map(|(node, count)| (node, f64::from(count))));
                 }
             }
@@ -176,32 +170,31 @@ impl Soft {
             let all_have = column.all_have(cluster.node_count());
             labelled.count() + usize::from(!all_have && unlabelled())
         };
-        let weights = self.constraints.iter().map(|constraint| ((domains(constraint) + 2) as f64).ln());
-        self.weights = weights.collect();
+        let terms = self.constraints.iter().map(|constraint| Term::new(constraint, domains(constraint)));
+        self.terms = terms.collect();
     }
 
     fn write(&self, cluster: &Cluster, scores: &mut [f64]) {
-        let factor = |i: usize| (self.weights[i], f64::from(self.constraints[i].max_skew) - 1.0);
-        match &self.counts[..] {
+        match (&self.counts[..], &self.terms[..]) {
             // The common cases in one pass.
-            [only] if self.everywhere => {
-                let (weight, skew) = factor(0);
+            ([only], [term]) if self.everywhere => {
+                let term = *term;
                 vectorized(
                     #[inline(always)]
                     || {
                         for (score, count) in scores.iter_mut().zip(only) {
-                            *score = (count * weight + skew).round();
+                            *score = raw_score(term.of(*count));
                         }
                     },
                 );
             }
-            [one, other] if self.everywhere => {
-                let ((weight1, skew1), (weight2, skew2)) = (factor(0), factor(1));
+            ([one, other], [term1, term2]) if self.everywhere => {
+                let (term1, term2) = (*term1, *term2);
                 vectorized(
                     #[inline(always)]
                     || {
                         for ((score, one), other) in scores.iter_mut().zip(one).zip(other) {
-                            *score = ((one * weight1 + skew1) + (other * weight2 + skew2)).round();
+                            *score = raw_score(term1.of(*one) + term2.of(*other));
                         }
                     },
                 );
@@ -213,18 +206,17 @@ impl Soft {
     /// Any number of constraints, whose labels some nodes may lack.
     fn write_any(&self, cluster: &Cluster, scores: &mut [f64]) {
         scores.fill(0.0);
-        for (i, constraint) in self.constraints.iter().enumerate() {
+        for ((constraint, counts), term) in self.constraints.iter().zip(&self.counts).zip(&self.terms) {
             let Some(column) = column(cluster, constraint) else {
                 continue;
             };
-            let (weight, skew) = (self.weights[i], f64::from(constraint.max_skew) - 1.0);
-            let nodes = scores.iter_mut().zip(&self.counts[i]).zip(column.numbers());
+            let nodes = scores.iter_mut().zip(counts).zip(column.numbers());
             for ((score, count), _) in nodes.filter(|(_, domain)| **domain != ABSENT) {
-                *score += count * weight + skew;
+                *score += term.of(*count);
             }
         }
         for score in scores.iter_mut() {
-            *score = score.round();
+            *score = raw_score(*score);
         }
         if self.all_keys {
             self.mark_left_out(cluster, scores);
@@ -248,7 +240,7 @@ impl Soft {
     }
 }
 
-impl ScorePart for Soft {
+impl DomainScore for Soft {
     fn fill(&mut self, cluster: &Cluster, open: &[f64], scores: &mut [f64]) {
         let nodes = cluster.node_count();
         self.sums = None;
@@ -259,28 +251,25 @@ impl ScorePart for Soft {
         self.write(cluster, scores);
     }
 
-    fn score(&self, _: &Cluster, _: NodeId) -> f64 {
-        0.0
-    }
-
-    fn note(&mut self, cluster: &Cluster, change: &PodChange, _: &mut [f64]) -> Redo {
+    fn note(&mut self, cluster: &Cluster, change: &PodChange, _: &mut [f64]) -> bool {
         if self.counted.get(&change.pod).is_none() {
-            let counted = self.constraints.iter().map(|constraint| self.is_counted(constraint, &change.pod));
+            let namespace = &self.pod.namespace;
+            let counted = self.constraints.iter().map(|c| c.counts(&change.pod, namespace));
             self.counted.set(&change.pod, counted.collect());
         }
-        let mut redo = Redo::Nothing;
+        let mut any = false;
         for i in 0..self.constraints.len() {
             if self.counted.get(&change.pod).is_some_and(|counted| counted[i]) {
                 self.add(i, cluster, change.node, change.sign() as f64);
-                redo = Redo::All;
+                any = true;
             }
         }
-        redo
+        any
     }
 
     fn settle(&mut self, cluster: &Cluster, scores: &mut [f64]) {
         match &mut self.sums {
-            Some(sums) => settle(sums, &self.constraints, &self.weights),
+            Some(sums) => settle(sums, &self.terms),
             None => self.write(cluster, scores),
         }
     }
@@ -288,7 +277,7 @@ impl ScorePart for Soft {
     fn use_cells(&mut self, cluster: &Cluster) -> bool {
         self.sums = if self.everywhere { self.sums(cluster) } else { None };
         if let Some(sums) = &mut self.sums {
-            settle(sums, &self.constraints, &self.weights);
+            settle(sums, &self.terms);
         }
         self.sums.is_some()
     }
@@ -297,8 +286,8 @@ impl ScorePart for Soft {
         self.sums.as_ref().map(DomainSums::cells)
     }
 
-    fn normalization(&self) -> Normalization {
-        Normalization::Inverted
+    fn is_silent(&self) -> bool {
+        false
     }
 
     fn reads_open(&self) -> bool {
@@ -307,39 +296,36 @@ impl ScorePart for Soft {
 }
 
 /// Works out the score of each cell.
-fn settle(sums: &mut DomainSums, constraints: &[Constraint], weights: &[f64]) {
-    sums.settle(|counts| {
-        let terms = counts.iter().zip(weights).zip(constraints);
-        let scores = terms.map(|((count, weight), c)| count * weight + (f64::from(c.max_skew) - 1.0));
-        scores.sum::<f64>().round()
-    });
+fn settle(sums: &mut DomainSums, terms: &[Term]) {
+    sums.settle(|counts| raw_score(counts.iter().zip(terms).map(|(count, term)| term.of(*count)).sum()));
 }
 
 impl FastScore for PodTopologySpread {
-    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
         let constraints = self.constraints(cluster, pod, WhenUnsatisfiable::ScheduleAnyway);
         if constraints.is_empty() {
             return Compiled::Idle;
         }
         // A maxSkew below 1, which no API server lets in, makes scores that look like a node left out.
         if self.formula != Formula::LogWeighted || constraints.iter().any(|c| c.max_skew < 1) {
-            return Compiled::Slow;
+            return Compiled::NoFastForm;
         }
         let all_keys = !pod.spec.spread_constraints.is_empty() || !self.system_defaults;
         if all_keys && any_key_is_absent(cluster, &constraints) {
             // Every node is left out.
             return Compiled::Idle;
         }
-        Compiled::Part(Box::new(Soft {
+        let scores = RawScores::ByDomain(Box::new(Soft {
             pod: pod.clone(),
             required: RequiredNodes::new(cluster, &pod.spec),
             all_keys,
             everywhere: false,
             constraints,
             counts: Vec::new(),
-            weights: Vec::new(),
+            terms: Vec::new(),
             sums: None,
             counted: Remembered::default(),
-        }))
+        }));
+        Compiled::Part(scores.normalized(Normalization::Inverted))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
     event::{Action, EventInterest, Resource},
-    fast::{Compiled, FastFilter, FastScore, FilterPart, Normalization, ScorePart},
+    fast::{Compiled, FastFilter, FastScore, FilterPart, Normalization, RawScores, ScorePart},
     normalize,
     points::{Filter, NormalizeScore, PreScore, PreScoreOutcome, Requeue, ScoreNode},
 };
@@ -15,7 +15,7 @@ use supercargo_model::{
     taint::{Effect, Taint, Toleration, Tolerations, find_untolerated},
 };
 
-use crate::fast_parts::{ByTaintClass, Constant, Fixed};
+use crate::fast_parts::ByTaintClass;
 
 /// The plugin's name.
 pub const NAME: &str = "TaintToleration";
@@ -85,30 +85,25 @@ impl Requeue for TaintToleration {
 }
 
 impl FastFilter for TaintToleration {
-    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
         let welcome = |class: &TaintClass| find_untolerated(&class.taints, &pod.spec.tolerations).is_none();
-        match ByTaintClass::new(cluster, UNTOLERATED, welcome) {
-            Some(part) => Compiled::Part(Box::new(part)),
-            None => Compiled::Idle,
-        }
+        ByTaintClass::compile(cluster, UNTOLERATED, welcome)
     }
 }
 
 impl FastScore for TaintToleration {
-    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
         let tolerations = soft_tolerations(pod);
         let columns = cluster.columns();
         let by_class: Vec<f64> = (columns.taint_classes.iter())
             .map(|class| count_unwelcome(&class.taints, &tolerations) as f64)
             .collect();
-        let normalization = Normalization::Reversed;
-        if by_class.iter().all(|count| *count == 0.0) {
-            return Compiled::Part(Box::new(Constant { score: 0.0, normalization }));
-        }
-        Compiled::Part(Box::new(Fixed {
-            scores: columns.taint_class.iter().map(|class| by_class[*class as usize]).collect(),
-            normalization,
-        }))
+        let scores = if by_class.iter().all(|count| *count == 0.0) {
+            RawScores::Constant(0.0)
+        } else {
+            RawScores::Fixed(columns.taint_class.iter().map(|class| by_class[*class as usize]).collect())
+        };
+        Compiled::Part(scores.normalized(Normalization::Reversed))
     }
 }
 

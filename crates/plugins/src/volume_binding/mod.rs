@@ -179,13 +179,13 @@ impl Requeue for VolumeBinding {
 }
 
 impl FastFilter for VolumeBinding {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
         only_without_volumes(pod)
     }
 }
 
 impl FastScore for VolumeBinding {
-    fn compile_score(self: Arc<Self>, _: &Cluster, _: &Arc<Pod>) -> Compiled<dyn ScorePart> {
+    fn compile_score(self: Arc<Self>, _: &Cluster, _: &Arc<Pod>) -> Compiled<ScorePart> {
         Compiled::Idle
     }
 }

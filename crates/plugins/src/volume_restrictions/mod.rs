@@ -195,7 +195,7 @@ fn stood_in_the_way(pod: &Pod, deleted: &Pod) -> bool {
 }
 
 impl FastFilter for VolumeRestrictions {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
         only_without_volumes(pod)
     }
 }

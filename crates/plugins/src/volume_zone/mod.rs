@@ -177,7 +177,7 @@ fn uses(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
 }
 
 impl FastFilter for VolumeZone {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<dyn FilterPart> {
+    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
         only_without_volumes(pod)
     }
 }

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use supercargo_model::{Cluster, NodeId, NodeInfo, Pod};
+use supercargo_model::{Cluster, NodeInfo, Pod};
 
 use crate::{
     Code, Prepared, ScoreInput, Status,
-    fast::{Asked, CLOSED, FilterPart, OPEN, ScorePart},
+    fast::{CLOSED, Failed, OPEN, OpaqueFilter, OpaqueScore},
     points::{
         Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome,
         Score,
@@ -20,42 +20,49 @@ fn open_nodes<'a>(cluster: &'a Cluster, open: &[f64]) -> Vec<&'a NodeInfo> {
     nodes.map(|node| cluster.node_at(node)).collect()
 }
 
-/// A filter that is asked node by node.
-pub(crate) struct SlowFilter {
-    pub(crate) prepare: Option<Arc<dyn PreFilter>>,
-    pub(crate) filter: Arc<dyn Filter>,
-    pub(crate) pod: Arc<Pod>,
-    pub(crate) failed: bool,
+/// What is wrong is the full path's to tell.
+impl From<Status> for Failed {
+    fn from(_: Status) -> Self {
+        Self
+    }
 }
 
-impl SlowFilter {
+/// A plugin's own Filter.
+pub(crate) struct PluginFilter {
+    pub(crate) prepare: Option<Arc<dyn PreFilter>>,
+    pub(crate) filter: Arc<dyn Filter>,
+}
+
+impl PluginFilter {
     /// `None` if the plugin skips the pod.
-    fn prepared(&self, cluster: &Cluster) -> Result<Option<Prepared>, Status> {
+    fn prepared(&self, cluster: &Cluster, pod: &Pod) -> Result<Option<Prepared>, Status> {
         let Some(prepare) = &self.prepare else {
             return Ok(Some(Prepared::nothing()));
         };
-        match prepare.pre_filter(cluster, &self.pod)? {
+        match prepare.pre_filter(cluster, pod)? {
             PreFilterOutcome::Skip => Ok(None),
             PreFilterOutcome::Go { nodes: None, prepared } => Ok(Some(prepared)),
-            // A narrowed search is the slow way's to run.
+            // A narrowed search is the full path's to run.
             PreFilterOutcome::Go { nodes: Some(_), .. } => Err(Status::error("narrowed")),
         }
     }
+}
 
-    fn close_refused(&self, cluster: &Cluster, open: &mut [f64]) -> Result<(), Status> {
-        let prepared = match self.prepared(cluster) {
+impl OpaqueFilter for PluginFilter {
+    fn close(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &mut [f64]) -> Result<(), Failed> {
+        let prepared = match self.prepared(cluster, pod) {
             Ok(Some(prepared)) => prepared,
             Ok(None) => return Ok(()),
             Err(status) if status.is_rejection() => {
                 open.fill(CLOSED);
                 return Ok(());
             }
-            Err(fault) => return Err(fault),
+            Err(_) => return Err(Failed),
         };
         for node in open_nodes(cluster, open) {
-            match self.filter.filter(&prepared, cluster, &self.pod, node) {
+            match self.filter.filter(&prepared, cluster, pod, node) {
                 Ok(()) => {}
-                Err(status) if status.code == Code::Error => return Err(status),
+                Err(status) if status.code == Code::Error => return Err(Failed),
                 Err(_) => open[node.id.index()] = CLOSED,
             }
         }
@@ -63,43 +70,23 @@ impl SlowFilter {
     }
 }
 
-impl FilterPart for SlowFilter {
-    fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
-        self.failed = self.close_refused(cluster, open).is_err();
-    }
-
-    fn passes(&self, _: &Cluster, _: NodeId) -> bool {
-        true
-    }
-
-    fn asked(&self) -> Asked {
-        if self.failed { Asked::Failed } else { Asked::Always }
-    }
-
-    fn meet(&mut self, pod: &Arc<Pod>) {
-        self.pod.clone_from(pod);
-    }
-}
-
-/// A score that is given column by column.
-pub(crate) struct SlowScore {
+/// A plugin's own Score.
+pub(crate) struct PluginScore {
     pub(crate) prepare: Option<Arc<dyn PreScore>>,
     pub(crate) score: Arc<dyn Score>,
     pub(crate) normalize: Option<Arc<dyn NormalizeScore>>,
-    pub(crate) pod: Arc<Pod>,
-    pub(crate) failed: bool,
 }
 
-impl SlowScore {
-    fn scores(&self, cluster: &Cluster, nodes: &[&NodeInfo]) -> Result<Vec<i64>, Status> {
+impl PluginScore {
+    fn scores(&self, cluster: &Cluster, pod: &Pod, nodes: &[&NodeInfo]) -> Result<Vec<i64>, Status> {
         let prepared = match &self.prepare {
             None => Prepared::nothing(),
-            Some(prepare) => match prepare.pre_score(cluster, &self.pod, nodes)? {
+            Some(prepare) => match prepare.pre_score(cluster, pod, nodes)? {
                 PreScoreOutcome::Skip => return Ok(vec![0; nodes.len()]),
                 PreScoreOutcome::Go(prepared) => prepared,
             },
         };
-        let input = ScoreInput { prepared: &prepared, cluster, pod: &self.pod, nodes };
+        let input = ScoreInput { prepared: &prepared, cluster, pod, nodes };
         let mut column = vec![0; nodes.len()];
         self.score.score(input, &mut column)?;
         if let Some(normalize) = &self.normalize {
@@ -113,34 +100,19 @@ impl SlowScore {
     }
 }
 
-impl ScorePart for SlowScore {
-    fn fill(&mut self, cluster: &Cluster, open: &[f64], column: &mut [f64]) {
+impl OpaqueScore for PluginScore {
+    fn fill(
+        &mut self,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+        open: &[f64],
+        column: &mut [f64],
+    ) -> Result<(), Failed> {
         let nodes = open_nodes(cluster, open);
         column.fill(0.0);
-        match self.scores(cluster, &nodes) {
-            Ok(scores) => {
-                self.failed = false;
-                for (node, score) in nodes.iter().zip(scores) {
-                    column[node.id.index()] = score as f64;
-                }
-            }
-            Err(_) => self.failed = true,
+        for (node, score) in nodes.iter().zip(self.scores(cluster, pod, &nodes)?) {
+            column[node.id.index()] = score as f64;
         }
-    }
-
-    fn score(&self, _: &Cluster, _: NodeId) -> f64 {
-        0.0
-    }
-
-    fn reads_open(&self) -> bool {
-        true
-    }
-
-    fn asked(&self) -> Asked {
-        if self.failed { Asked::Failed } else { Asked::Always }
-    }
-
-    fn meet(&mut self, pod: &Arc<Pod>) {
-        self.pod.clone_from(pod);
+        Ok(())
     }
 }
