@@ -10,6 +10,7 @@ pub mod event;
 pub mod fast;
 pub mod handle;
 pub mod normalize;
+pub mod offline;
 pub mod points;
 pub mod preemption;
 pub mod profile;
@@ -20,6 +21,7 @@ pub mod status;
 pub mod stopwatch;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod turns;
 pub mod vector;
 pub mod waiting;
 

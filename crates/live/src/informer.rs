@@ -17,8 +17,11 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use supercargo_framework::profile::Profile;
 use supercargo_model::{
     Key, Name,
     object::{Kind, Object},
@@ -74,9 +77,12 @@ pub enum WatchEvent {
     Synced(Kind),
 }
 
-/// Every one of [`RESOURCES`], and some ConfigMaps.
-pub fn resources<'k>(config_maps: impl IntoIterator<Item = &'k Key>) -> Vec<Resource> {
-    RESOURCES.iter().cloned().chain(config_maps.into_iter().map(Resource::config_map)).collect()
+/// Every one of [`RESOURCES`], and the ConfigMaps that plugins want to be watched.
+pub fn resources<'p>(profiles: impl IntoIterator<Item = &'p Profile>) -> Vec<Resource> {
+    let watched = profiles.into_iter().flat_map(Profile::watched);
+    let config_maps: BTreeSet<Key> =
+        watched.filter(|(_, kind, _)| *kind == Kind::ConfigMap).map(|(.., key)| key).collect();
+    RESOURCES.iter().cloned().chain(config_maps.iter().map(Resource::config_map)).collect()
 }
 
 /// Follows resources, and says in `health` which of them are out of sight. It ends when the watch events are no longer taken.

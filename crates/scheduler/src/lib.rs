@@ -2,10 +2,9 @@
 //!
 //! Everybody who runs a scheduler goes through [`assemble`]: the command, the demo, and the tests on virtual time.
 
-mod arguments;
 mod extenders;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use supercargo_config::Configuration;
 use supercargo_engine::{Backoff, QueueSettings};
@@ -22,7 +21,6 @@ use supercargo_manifest::Problems;
 use supercargo_model::Cluster;
 use supercargo_sim::setup::{self, Overrides};
 
-pub use arguments::preferences;
 pub use extenders::{extenders, roles};
 
 /// Who counts what the scheduler does, and what extenders do.
@@ -56,10 +54,8 @@ pub fn assemble(
         initial: Duration::from_secs(configuration.pod_initial_backoff_seconds),
         max: Duration::from_secs(configuration.pod_max_backoff_seconds),
     };
-    let preferences = preferences(configuration)?;
-    let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
     let wanted = Arc::new(Wanted::by(&configuration.extenders));
-    let resources = informer::resources(&config_maps).into_iter();
+    let resources = informer::resources(engine.profiles().iter()).into_iter();
     let resources = resources.map(|resource| resource.with_texts(&wanted)).collect();
     Ok(Scheduler::new(Parts {
         world: world.clone(),
@@ -80,7 +76,6 @@ pub fn assemble(
             _ => informer::open(world, resources, &outside.informers),
         },
         lease,
-        preferences,
         extenders: Arc::new(extenders),
         meter,
         host: host_name(),

@@ -87,7 +87,7 @@ impl<'e> Schedule<'e> {
             self.other_schedulers += 1;
             return;
         };
-        match self.queue.push(profile, pod.clone()) {
+        match self.queue.push(self.engine.cluster(), profile, pod.clone()) {
             Admission::Queued => {
                 if let Some(node) = &pod.nominated_node {
                     self.engine.nominations_mut().nominate(pod.clone(), node.clone());
