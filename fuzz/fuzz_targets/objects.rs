@@ -14,8 +14,8 @@ use supercargo_model::{
     object::{Kind, Object, Objects, Reader},
 };
 use supercargo_plugins::registry;
+use supercargo_scheduler::setup::{self, Overrides};
 use supercargo_sim::{
-    setup::{self, Overrides},
     simulate::{self, Input},
 };
 
@@ -56,7 +56,7 @@ fn schedule(objects: Vec<Object>, source: &Source) {
     let written = supercargo_config::load(source, &REGISTRY).map(|loaded| loaded.configuration);
     let configuration = written.as_ref().unwrap_or(&DEFAULTS);
     let Input { cluster, pending } = Input::new(objects);
-    let mut engine = setup::engine(cluster, configuration, &REGISTRY, Overrides::default())
+    let engine = setup::engine(cluster, configuration, &REGISTRY, Overrides::default())
         .expect("what loads can be built");
-    simulate::run(&mut engine, pending, |_, _| {});
+    simulate::run(engine, setup::queue_settings(configuration), pending, |_| {});
 }

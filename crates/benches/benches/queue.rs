@@ -12,7 +12,7 @@ use supercargo_model::{
     Cluster, Pod,
     testing::{node, pod},
 };
-use supercargo_sim::setup::{self, Overrides};
+use supercargo_scheduler::setup::{self, Overrides};
 
 const PODS: usize = 100_000;
 const NOW: Duration = Duration::ZERO;

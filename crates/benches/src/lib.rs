@@ -7,10 +7,8 @@ use std::sync::Arc;
 
 use supercargo_engine::Engine;
 use supercargo_model::Pod;
-use supercargo_sim::{
-    bench::{self, Size, Workload},
-    setup::{self, ALL_NODES, Overrides},
-};
+use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
+use supercargo_sim::bench::{self, Size, Workload};
 
 /// An engine, and the pods that it is to place.
 pub struct Ready {

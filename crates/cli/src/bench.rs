@@ -6,10 +6,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
-use supercargo_sim::{
-    bench::{self, Measured, Size, Workload},
-    setup::{self, ALL_NODES, Overrides},
-};
+use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
+use supercargo_sim::bench::{self, Measured, Size, Workload};
 
 use crate::{
     failure::{Ending, Failure},
@@ -24,7 +22,7 @@ const FROM_SCRATCH_PODS: usize = 50;
 pub(crate) struct Options {
     /// Which workload
     #[arg(long, value_enum, default_value_t, value_name = "KIND")]
-    kind: Kind,
+    kind: WorkloadChoice,
 
     /// How many nodes the cluster has
     #[arg(long, default_value_t = 5_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -53,7 +51,7 @@ pub(crate) struct Options {
 
 /// Which workload; the kinds are those of kube-scheduler's own measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum WorkloadChoice {
     /// cpu and memory, nothing else
     Basic,
     /// A preferred node affinity
@@ -69,7 +67,7 @@ enum Kind {
     All,
 }
 
-impl Kind {
+impl WorkloadChoice {
     fn workloads(self) -> Vec<Workload> {
         match self {
             Self::Basic => vec![Workload::Basic],

@@ -1,15 +1,15 @@
 //! Calls extenders: the way to each of them, and what simulate and explain do with their answers.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use supercargo_config::Configuration;
 use supercargo_engine::{
-    Decision,
-    extender_calls::{ExtenderAnswer, ExtenderCall, ExtenderRole},
+    Decision, Engine, Placement,
+    extender_calls::{self, ExtenderAnswer, ExtenderCall, ExtenderRole},
 };
 use supercargo_extender::{Anomaly, Clock, Extenders, How, Originals, Verb, Watcher, prepared};
 use supercargo_manifest::Problem;
@@ -19,19 +19,24 @@ use supercargo_model::{
 };
 use supercargo_scheduler::{extenders, roles};
 use supercargo_server::BoxFuture;
-use supercargo_sim::simulate::Schedule;
 use tokio::runtime::Runtime;
 
 use crate::{output::Console, run::runtime};
 
-/// Decides the next pod, with the extenders' say if there is somebody to ask them.
-pub(crate) fn decide_next(
-    schedule: &mut Schedule<'_>,
+/// Decides a pod, with the extenders' say if there is somebody to ask them; on the fast path if no full record is needed.
+pub(crate) fn decide(
+    engine: &mut Engine,
+    pod: &Arc<Pod>,
+    in_full: bool,
     consultant: Option<&mut Consultant>,
-) -> Option<(Arc<Pod>, Decision)> {
+) -> Option<Placement> {
+    let decided = |decision: Decision| Placement::Decided(Box::new(decision));
     match consultant {
-        Some(consultant) => schedule.decide_next_asking(|pod, question| consultant.ask(pod, question)),
-        None => schedule.decide_next(),
+        Some(consultant) if extender_calls::take_part(engine.extenders(), pod) => {
+            extender_calls::decide_calling(engine, pod, |pod, call| consultant.ask(pod, call)).map(decided)
+        }
+        _ if in_full => engine.decide(pod).map(decided),
+        _ => engine.place(pod),
     }
 }
 
@@ -42,6 +47,9 @@ pub(crate) struct Consultant {
     originals: Originals,
     texts: HashMap<(Kind, Key), String>,
     failures: Arc<Failures>,
+    /// What was answered, for a run that is played again.
+    answers: VecDeque<ExtenderAnswer>,
+    plays_again: bool,
 }
 
 impl Consultant {
@@ -60,6 +68,8 @@ impl Consultant {
             originals,
             texts: objects.texts.clone(),
             failures,
+            answers: VecDeque::new(),
+            plays_again: false,
         })
     }
 
@@ -81,9 +91,23 @@ impl Consultant {
         }
     }
 
-    fn ask(&self, pod: &Pod, question: &ExtenderCall) -> ExtenderAnswer {
+    /// From here on the same questions come again, in the same order: nobody is bothered with them twice.
+    pub(crate) fn play_again(&mut self) {
+        self.plays_again = true;
+    }
+
+    fn ask(&mut self, pod: &Pod, question: &ExtenderCall) -> ExtenderAnswer {
+        if self.plays_again
+            && let Some(answer) = self.answers.pop_front()
+        {
+            return answer;
+        }
         let call = self.extenders.prepare(pod, question.clone(), &self.originals);
-        self.runtime.block_on(self.extenders.ask(call, &|| ())).1
+        let answer = self.runtime.block_on(self.extenders.ask(call, &|| ())).1;
+        if !self.plays_again {
+            self.answers.push_back(answer.clone());
+        }
+        answer
     }
 
     /// Says who has failed, and how often: where that is passed over, nothing else does.

@@ -7,15 +7,13 @@ use std::{
 
 use clap::Args;
 use serde_json::{Value, json};
-use supercargo_extender::NoWatcher;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
     real::{Access, RealWorld},
-    scheduler::meter::NoMeter,
     world::SharedWorld,
 };
 use supercargo_manifest::Problem;
-use supercargo_scheduler::{Outside, assemble};
+use supercargo_scheduler::{Election, start};
 use supercargo_testcluster::{Kubelets, NOTICE, Options as ClusterOptions, TestCluster};
 use tokio_util::sync::CancellationToken;
 
@@ -68,13 +66,11 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         let access = Access { master: Some(cluster.url()), ..Access::default() };
         let world = RealWorld::open(&access).await.map_err(|error| Problem::error(error.to_string()))?;
         let world: SharedWorld = Arc::new(world);
-        let watchers = (Arc::new(NoMeter) as _, Arc::new(NoWatcher) as _);
-        let scheduler = assemble(&world, &configuration, registry, None, watchers, &Outside::default())?;
-        let work = tokio::spawn(scheduler.run(stop.clone().cancelled_owned()));
+        let setup = supercargo_scheduler::Options { election: Election::Never, ..Default::default() };
+        let running = start(&world, &configuration, registry, setup)?;
         let made = stream(options, &cluster, &stop, console).await;
         stop.cancel();
-        // It ends because it was told to.
-        let _ = work.await;
+        running.stop().await;
         made
     });
     runtime.shutdown_timeout(Duration::from_secs(1));

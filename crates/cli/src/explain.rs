@@ -4,26 +4,24 @@ mod find;
 mod rejections;
 mod scores;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use supercargo_config::Configuration;
-use supercargo_engine::{Decision, Engine, Outcome};
+use supercargo_engine::{Decision, Outcome, Placement};
 use supercargo_framework::{preemption::Nomination, registry::Registry};
 use supercargo_manifest::Problem;
 use supercargo_model::Pod;
-use supercargo_sim::{
-    report::Report,
-    setup::{self, Overrides},
-    simulate::{Input, Schedule},
-};
+use supercargo_scheduler::offline::OfflineScheduler;
+use supercargo_sim::{report::Report, simulate::Input};
 
 use crate::{
     arguments::Format,
-    consult::{Consultant, decide_next},
+    consult::{self, Consultant},
     failure::{Ending, Failure},
-    objects::Inputs,
+    objects::{Inputs, offline},
     output::Console,
+    simulate::nomination,
     style::paint,
 };
 
@@ -51,7 +49,14 @@ pub(crate) struct Options {
 
 /// What there is to explain.
 struct Explanation {
+    /// The last attempt.
     decision: Decision,
+    /// How many there were.
+    attempts: u32,
+    /// The attempt before it that room was made for.
+    made_room: Option<Decision>,
+    /// It had to leave later for a more important one.
+    evicted: bool,
     /// The node that the pod runs on in fact.
     bound_to: Option<String>,
     /// How many pods were scheduled before it.
@@ -69,17 +74,17 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         consultant.unbind(&pod);
     }
     let mut input = Input::new(given.objects);
-    input.cluster.set_now(given.now);
-    let overrides = Overrides { seed: options.inputs.seed, ..Overrides::default() };
-    let mut engine = setup::engine(input.cluster, &given.configuration, registry, overrides)?;
-    if engine.profile(&pod.spec.scheduler_name).is_none() {
+    if alone {
+        input.pending = vec![pod.clone()];
+    }
+    let seed_and_time = (options.inputs.seed, given.now);
+    let scheduler = offline(input, &given.configuration, registry, seed_and_time, consultant.as_ref())?;
+    if scheduler.engine().profile(&pod.spec.scheduler_name).is_none() {
         let names = given.configuration.profiles.iter().map(|profile| &*profile.scheduler_name);
         return Err(other_scheduler(&pod, &names.collect::<Vec<_>>()).into());
     }
-    engine.set_extenders(consultant.as_ref().map(Consultant::roles).unwrap_or_default());
-    let queue = if alone { vec![pod.clone()] } else { input.pending };
-    let (decision, pods_before) = decide(&mut engine, &pod, queue, consultant.as_mut())?;
-    let explanation = Explanation { decision, bound_to, pods_before, configuration: given.configuration };
+    let mut explanation = decide(scheduler, &pod, given.configuration, consultant.as_mut())?;
+    explanation.bound_to = bound_to;
     match options.output {
         Format::Table => print(&explanation, options, console)?,
         Format::Json => print_json(&explanation, console)?,
@@ -97,23 +102,43 @@ fn other_scheduler(pod: &Pod, profiles: &[&str]) -> Problem {
     Problem::error(message).hint(format!("it has: {}", profiles.join(", ")))
 }
 
-/// Decides a pod after those before it in the queue, and counts those that were placed.
+/// Schedules all pods until nothing more can happen, and keeps what came of one. Its name tells it: copied files may name a
+/// uid twice.
 fn decide(
-    engine: &mut Engine,
+    mut scheduler: OfflineScheduler,
     pod: &Pod,
-    queue: Vec<Arc<Pod>>,
+    configuration: Configuration,
     mut consultant: Option<&mut Consultant>,
-) -> Result<(Decision, usize), Failure> {
-    let mut schedule = Schedule::new(engine, queue);
+) -> Result<Explanation, Failure> {
+    let is_meant = |other: &Pod| other.name == pod.name && other.namespace == pod.namespace;
     let mut placed = 0;
-    while let Some((next, decision)) = decide_next(&mut schedule, consultant.as_deref_mut()) {
-        if next.uid == pod.uid {
-            return Ok((decision, placed));
+    let mut explanation: Option<Explanation> = None;
+    let mut made_room = None;
+    let mut evicted = false;
+    while let Some(attempt) = scheduler
+        .next_attempt(|engine, pod, _| consult::decide(engine, pod, is_meant(pod), consultant.as_deref_mut()))
+    {
+        let placement = attempt.placement;
+        evicted |= nomination(&placement).is_some_and(|made| made.victims.iter().any(|pod| is_meant(pod)));
+        placed += usize::from(placement.node().is_some());
+        let Placement::Decided(decision) = placement else { continue };
+        if is_meant(&attempt.pod) {
+            let earlier = explanation.take().map(|explanation| explanation.decision);
+            made_room = earlier.filter(|earlier| matches!(earlier.preemption, Some(Ok(_)))).or(made_room);
+            let pods_before = placed - usize::from(decision.node().is_some());
+            explanation = Some(Explanation {
+                decision: *decision,
+                attempts: attempt.number,
+                made_room: None,
+                evicted: false,
+                bound_to: None,
+                pods_before,
+                configuration: configuration.clone(),
+            });
         }
-        schedule.place(&next, &decision);
-        placed += usize::from(decision.node().is_some());
     }
-    Err(Problem::error(format!("pod {} is not in the queue", pod.key())).into())
+    let explanation = explanation.map(|explanation| Explanation { made_room, evicted, ..explanation });
+    explanation.ok_or_else(|| Problem::error(format!("pod {} is not in the queue", pod.key())).into())
 }
 
 #[derive(Serialize)]
@@ -130,12 +155,20 @@ struct Explained<'d> {
     bound_to: Option<&'d str>,
 }
 
+impl Explanation {
+    fn report(&self) -> Report {
+        let made_room = self.made_room.as_ref().and_then(|earlier| earlier.preemption.as_ref());
+        let made_room = made_room.and_then(|made| made.as_ref().ok());
+        Report::new(&self.decision).after(self.attempts, made_room)
+    }
+}
+
 fn print_json(explanation: &Explanation, console: &mut Console) -> Result<(), Failure> {
     let decision = &explanation.decision;
     let mut by_name: Vec<usize> = (0..decision.feasible.len()).collect();
     by_name.sort_by_key(|i| &decision.feasible[*i]);
     let explained = Explained {
-        report: Report::new(decision),
+        report: Report { evicted: explanation.evicted, ..explanation.report() },
         raw: (decision.scores.columns.iter())
             .map(|column| (&*column.plugin, by_name.iter().map(|i| column.raw[*i]).collect()))
             .collect(),
@@ -160,7 +193,18 @@ fn print(explanation: &Explanation, options: &Options, console: &mut Console) ->
     }
     rejections::print(decision, options.all_nodes, console)?;
     print_preemption(decision, console)?;
+    if let Some(earlier) = &explanation.made_room {
+        print_earlier(earlier, options, console)?;
+    }
     Ok(())
+}
+
+/// The attempt that room was made for, so that a later one could end well.
+fn print_earlier(earlier: &Decision, options: &Options, console: &mut Console) -> Result<(), Failure> {
+    console.heading("An earlier attempt")?;
+    console.paragraph("  ", &earlier.message().unwrap_or_default())?;
+    rejections::print(earlier, options.all_nodes, console)?;
+    print_preemption(earlier, console)
 }
 
 fn print_header(explanation: &Explanation, options: &Options, console: &mut Console) -> Result<(), Failure> {
@@ -189,6 +233,9 @@ fn print_header(explanation: &Explanation, options: &Options, console: &mut Cons
         );
     }
     console.paragraph("  ", &facts.join(", "))?;
+    if explanation.evicted {
+        console.paragraph("  ", "It has to leave again, for a more important pod.")?;
+    }
     match (&explanation.bound_to, explanation.pods_before) {
         (Some(node), _) => {
             let text = format!(
@@ -214,13 +261,13 @@ fn print_preemption(decision: &Decision, console: &mut Console) -> Result<(), Fa
     Ok(())
 }
 
-/// Where room can be made, and who has to go.
+/// Where room is made, and who has to go.
 pub(crate) fn print_nomination(
     indent: &str,
     nomination: &Nomination,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    console.paragraph(indent, &format!("room can be made on {} by evicting", nomination.node))?;
+    console.paragraph(indent, &format!("room is made on {} by evicting", nomination.node))?;
     for victim in &nomination.victims {
         let text = format!("{} (priority {})", victim.key(), victim.spec.priority);
         console.paragraph(&format!("{indent}  "), &text)?;

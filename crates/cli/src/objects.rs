@@ -9,6 +9,11 @@ use supercargo_model::{
     Timestamp,
     object::{Kind, Object, Objects, Reader},
 };
+use supercargo_scheduler::{
+    offline::OfflineScheduler,
+    setup::{self, Overrides},
+};
+use supercargo_sim::simulate::Input;
 
 use crate::{consult::Consultant, dynamic_scoring::Preferred, input, output::Console};
 
@@ -71,6 +76,21 @@ impl Inputs {
             }
         }
     }
+}
+
+/// A scheduler over what was read, on virtual time.
+pub(crate) fn offline(
+    mut input: Input,
+    configuration: &Configuration,
+    registry: &Registry,
+    (seed, now): (u64, Timestamp),
+    consultant: Option<&Consultant>,
+) -> Result<OfflineScheduler, Problems> {
+    input.cluster.set_now(now);
+    let overrides = Overrides { seed, ..Overrides::default() };
+    let mut engine = setup::engine(input.cluster, configuration, registry, overrides)?;
+    engine.set_extenders(consultant.map(Consultant::roles).unwrap_or_default());
+    Ok(OfflineScheduler::new(engine, setup::queue_settings(configuration), input.pending))
 }
 
 /// The objects of files and folders.

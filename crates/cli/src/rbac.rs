@@ -10,7 +10,10 @@ use clap::Args;
 use supercargo_config::Configuration;
 use supercargo_framework::registry::{Permission, Point, Registry};
 use supercargo_manifest::Problems;
-use supercargo_model::{Key, Name, object::Kind};
+use supercargo_model::{
+    Key, Name,
+    kind::{Kind, Watched},
+};
 
 use crate::{
     failure::{Ending, Failure},
@@ -36,39 +39,17 @@ pub(crate) struct Options {
 
 /// What may be done to some resources.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Rule {
+struct Rule<'a> {
     why: &'static str,
-    group: &'static str,
-    resources: &'static [&'static str],
+    group: &'a str,
+    resources: &'a [&'a str],
     verbs: &'static [&'static str],
 }
 
 const READ: &[&str] = &["get", "list", "watch"];
 
-/// What every scheduler needs.
-const ALWAYS: &[Rule] = &[
-    Rule {
-        why: "what plugins look at",
-        group: "",
-        resources: &[
-            "nodes",
-            "pods",
-            "namespaces",
-            "services",
-            "replicationcontrollers",
-            "persistentvolumes",
-            "persistentvolumeclaims",
-        ],
-        verbs: READ,
-    },
-    Rule { why: "", group: "apps", resources: &["replicasets", "statefulsets"], verbs: READ },
-    Rule { why: "", group: "policy", resources: &["poddisruptionbudgets"], verbs: READ },
-    Rule {
-        why: "",
-        group: "storage.k8s.io",
-        resources: &["storageclasses", "csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"],
-        verbs: READ,
-    },
+/// What every scheduler writes.
+const ALWAYS: &[Rule<'_>] = &[
     Rule { why: "bind pods", group: "", resources: &["pods/binding"], verbs: &["create"] },
     Rule { why: "say why a pod waits", group: "", resources: &["pods/status"], verbs: &["patch"] },
     Rule { why: "", group: "events.k8s.io", resources: &["events"], verbs: &["create", "patch"] },
@@ -82,10 +63,10 @@ const ALWAYS: &[Rule] = &[
     Rule { why: "", group: "authorization.k8s.io", resources: &["subjectaccessreviews"], verbs: &["create"] },
 ];
 
-const PREEMPTION: Rule =
+const PREEMPTION: Rule<'_> =
     Rule { why: "make room: a postFilter plugin is on", group: "", resources: &["pods"], verbs: &["delete"] };
 
-impl From<&Permission> for Rule {
+impl From<&Permission> for Rule<'static> {
     fn from(Permission { why, group, resources, verbs, .. }: &Permission) -> Self {
         Self { why, group, resources, verbs }
     }
@@ -95,14 +76,30 @@ impl From<&Permission> for Rule {
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
     let configuration = read_configuration(options.config.as_ref(), console, registry)?;
     let maps = config_maps(&configuration, registry)?;
-    let rules = rules(&configuration, registry);
-    let text = manifests(&configuration, &rules, &maps, &options.name, &options.namespace);
+    let writes = writes(&configuration, registry);
+    let text = manifests(&configuration, &writes, &maps, &options.name, &options.namespace);
     console.bytes(text.as_bytes())?;
     Ok(Ending::Well)
 }
 
-/// What every scheduler needs, and what the enabled plugins do.
-fn rules(configuration: &Configuration, registry: &Registry) -> Vec<Rule> {
+/// The resources that are watched, by group.
+fn watched() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let mut groups = BTreeMap::<_, Vec<_>>::new();
+    for kind in Kind::ALL.iter().filter(|kind| kind.watched() != Watched::Named) {
+        groups.entry(kind.api().group).or_default().push(kind.api().plural);
+    }
+    groups
+}
+
+fn reads<'a>(watched: &'a BTreeMap<&'a str, Vec<&'a str>>) -> impl Iterator<Item = Rule<'a>> {
+    watched.iter().enumerate().map(|(i, (group, resources))| {
+        let why = if i == 0 { "what plugins look at" } else { "" };
+        Rule { why, group, resources, verbs: READ }
+    })
+}
+
+/// What every scheduler writes, and what the enabled plugins do.
+fn writes(configuration: &Configuration, registry: &Registry) -> Vec<Rule<'static>> {
     let points = configuration.profiles.iter().flat_map(|profile| &profile.points);
     let enabled: Vec<(Point, &Name)> =
         points.flat_map(|(point, choices)| choices.iter().map(|choice| (*point, &choice.plugin))).collect();
@@ -136,7 +133,7 @@ fn config_maps(configuration: &Configuration, registry: &Registry) -> Result<Con
     Ok(maps)
 }
 
-/// A plugin's name as names of objects are written: `DynamicScoring` as `dynamic-scoring`.
+/// A plugin's name as names of objects are written: with small letters and dashes.
 fn in_kebab_case(plugin: &str) -> String {
     let mut written = String::new();
     for letter in plugin.chars() {
@@ -150,12 +147,12 @@ fn in_kebab_case(plugin: &str) -> String {
 
 fn manifests(
     configuration: &Configuration,
-    rules: &[Rule],
+    writes: &[Rule<'static>],
     maps: &ConfigMaps,
     name: &str,
     namespace: &str,
 ) -> String {
-    let election = &configuration.leader_election;
+    let (watched, election) = (watched(), &configuration.leader_election);
     let mut text =
         String::from("# Generated by `supercargo rbac`: what the configuration needs, and no more.\n");
     let account = format!("- kind: ServiceAccount\n  name: {name}\n  namespace: {namespace}\n");
@@ -173,7 +170,7 @@ fn manifests(
         let _ = write!(text, "---\napiVersion: {group}\nkind: {kind}\n{body}");
     };
     add("ServiceAccount", meta(Some(namespace), name));
-    add("ClusterRole", meta(None, name) + &written(rules.iter()));
+    add("ClusterRole", meta(None, name) + &written(reads(&watched).chain(writes.iter().copied())));
     add("ClusterRoleBinding", meta(None, name) + &binding("ClusterRole", name));
     if election.leader_elect {
         let lease = format!(
@@ -198,12 +195,12 @@ fn manifests(
     }
     let reader = "# For people and dashboards that may look at the scheduler and at what it looks at. Bind it to them.\n";
     let paths = "- nonResourceURLs: [/metrics, /metrics/*, /configz, /healthz/*, /livez/*, /readyz/*]\n  verbs: [get]\n";
-    let looks = written(ALWAYS.iter().filter(|rule| rule.verbs == READ));
+    let looks = written(reads(&watched));
     add("ClusterRole", meta(None, &format!("{name}-reader")) + reader + &looks + paths);
     text
 }
 
-fn written<'r>(rules: impl Iterator<Item = &'r Rule>) -> String {
+fn written<'r>(rules: impl Iterator<Item = Rule<'r>>) -> String {
     let mut text = String::from("rules:\n");
     for Rule { why, group, resources, verbs } in rules {
         if !why.is_empty() {

@@ -16,12 +16,11 @@ use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
     informer::InformerHealth,
-    lease,
     real::{Access, RealWorld},
     world::SharedWorld,
 };
 use supercargo_manifest::{Problem, Problems};
-use supercargo_scheduler::{Outside, assemble, campaign};
+use supercargo_scheduler::{Election, Ended, campaign, start};
 use supercargo_wasm::Host;
 use tokio_util::sync::CancellationToken;
 
@@ -105,11 +104,17 @@ async fn schedule(
     let own_access = Access { queries_per_second: None, ..access };
     let beside_world: SharedWorld = Arc::new(Counted::new(open(&own_access).await?, &measured));
     let lease = beside.enter(|| campaign(&beside_world, configuration));
-    let watchers = (measured.clone() as _, measured.clone() as _);
-    let outside = Outside { strictness: options.strictness(), informers: InformerHealth::default() };
-    let scheduler = assemble(&world, configuration, registry, lease.clone(), watchers, &outside)?
-        .with_max_unschedulable(options.max_unschedulable());
-    let _watched = guests::follow(guests, measured.metrics(), scheduler.plugin_changes())?;
+    let informers = InformerHealth::default();
+    let setup = supercargo_scheduler::Options {
+        election: Election::Joined(lease.clone()),
+        meter: measured.clone(),
+        watcher: measured.clone(),
+        strictness: options.strictness(),
+        informers: informers.clone(),
+        max_unschedulable: Some(options.max_unschedulable()),
+    };
+    let running = start(&world, configuration, registry, setup)?;
+    let _watched = guests::follow(guests, measured.metrics(), running.plugin_changes())?;
     let serving = Serving {
         options: options.clone(),
         checked,
@@ -117,26 +122,22 @@ async fn schedule(
         profiling: configuration.enable_profiling,
         reviewer: reviewer(options, &own_access, &beside_world, &measured).await?,
         world: beside_world,
-        lease: lease.clone(),
-        synced: scheduler.synced(),
-        informers: outside.informers,
+        lease,
+        synced: running.synced(),
+        informers,
         informers_world: world,
-        inspector: scheduler.inspector(),
+        inspector: running.inspector().clone(),
         measured,
         stop: stop.clone(),
     };
     let server = beside.run(serving.start()).await?.map_err(|error| Problem::error(error.to_string()))?;
-    scheduler.run(stop.clone().cancelled_owned()).await;
-    let deposed = lease.as_ref().is_some_and(|lease| lease.state() == lease::LeadershipState::Lost);
-    if let Some(lease) = &lease {
-        lease.release().await;
-    }
+    let ended = running.run_until(stop.cancelled()).await;
     stop.cancel();
     if let Some(server) = server {
         // Its own limit ends it.
         let _ = server.await;
     }
-    if deposed {
+    if ended == Ended::LostLease {
         tracing::error!("the lease was lost: ending, so that a fresh process can take part again");
         return Ok(Ending::Found);
     }

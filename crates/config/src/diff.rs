@@ -3,7 +3,7 @@
 use std::fmt;
 
 use supercargo_framework::registry::Registry;
-use supercargo_manifest::{Kind, Value};
+use supercargo_manifest::{Value, ValueKind};
 
 use crate::{Configuration, yaml};
 
@@ -39,14 +39,14 @@ pub fn diff(before: &Configuration, after: &Configuration, registry: &Registry) 
 
 fn compare(path: &str, before: &Value, after: &Value, changes: &mut Vec<Change>) {
     match (&before.kind, &after.kind) {
-        (Kind::Map(old), Kind::Map(_)) => {
+        (ValueKind::Map(old), ValueKind::Map(_)) => {
             let new_keys = after.entries().iter().filter(|entry| before.get(&entry.key).is_none());
             for entry in old.iter().chain(new_keys) {
                 let path = child(path, &entry.key);
                 side_by_side(&path, before.get(&entry.key), after.get(&entry.key), changes);
             }
         }
-        (Kind::List(old), Kind::List(new)) if named(old) && named(new) => {
+        (ValueKind::List(old), ValueKind::List(new)) if named(old) && named(new) => {
             compare_named(path, old, new, changes)
         }
         _ if same(before, after) => {}

@@ -1,6 +1,6 @@
 //! Older versions of the kind, rewritten as v1. Values keep the place where they were written.
 
-use supercargo_manifest::{Kind, Problem, Problems, Source, Value};
+use supercargo_manifest::{Problem, Problems, Source, Value, ValueKind};
 
 use crate::{
     header::{API_VERSION, Version},
@@ -135,7 +135,7 @@ fn lock_object(upgraded: &mut Upgraded) {
     if upgraded.root.get("leaderElection").is_none() {
         return;
     }
-    let Some(election) = tree::entry(&mut upgraded.root, "leaderElection", Kind::Null) else {
+    let Some(election) = tree::entry(&mut upgraded.root, "leaderElection", ValueKind::Null) else {
         return;
     };
     for (old, new) in [("lockObjectName", "resourceName"), ("lockObjectNamespace", "resourceNamespace")] {
@@ -155,9 +155,9 @@ fn preemption(root: &mut Value) {
     }
     let at = At(disable.at);
     for_each_profile(root, at, |_, profile| {
-        let plugins = tree::entry(profile, "plugins", Kind::Map(Vec::new()));
+        let plugins = tree::entry(profile, "plugins", ValueKind::Map(Vec::new()));
         if let Some(set) =
-            plugins.and_then(|plugins| tree::entry(plugins, "postFilter", Kind::Map(Vec::new())))
+            plugins.and_then(|plugins| tree::entry(plugins, "postFilter", ValueKind::Map(Vec::new())))
         {
             tree::append(set, "disabled", at.map([("name", at.text("DefaultPreemption"))]));
         }
@@ -169,8 +169,8 @@ fn set_argument(root: &mut Value, plugin: &str, argument: &str, value: &Value) -
     let at = At(value.at);
     let mut paths = Vec::new();
     for_each_profile(root, at, |index, profile| {
-        let Some(Value { kind: Kind::List(configs), .. }) =
-            tree::entry(profile, "pluginConfig", Kind::List(Vec::new()))
+        let Some(Value { kind: ValueKind::List(configs), .. }) =
+            tree::entry(profile, "pluginConfig", ValueKind::List(Vec::new()))
         else {
             return;
         };
@@ -179,7 +179,7 @@ fn set_argument(root: &mut Value, plugin: &str, argument: &str, value: &Value) -
             configs.push(at.map([("name", at.text(plugin)), ("args", at.map([]))]));
             configs.len() - 1
         });
-        if let Some(args) = tree::entry(&mut configs[place], "args", Kind::Map(Vec::new()))
+        if let Some(args) = tree::entry(&mut configs[place], "args", ValueKind::Map(Vec::new()))
             && args.get(argument).is_none()
         {
             tree::set(args, argument, value.clone());
@@ -190,8 +190,8 @@ fn set_argument(root: &mut Value, plugin: &str, argument: &str, value: &Value) -
 }
 
 fn for_each_profile(root: &mut Value, at: At, mut change: impl FnMut(usize, &mut Value)) {
-    let Some(Value { kind: Kind::List(profiles), .. }) =
-        tree::entry(root, "profiles", Kind::List(Vec::new()))
+    let Some(Value { kind: ValueKind::List(profiles), .. }) =
+        tree::entry(root, "profiles", ValueKind::List(Vec::new()))
     else {
         return;
     };

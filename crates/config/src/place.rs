@@ -1,6 +1,6 @@
 //! From a field's path to its place in the text.
 
-use supercargo_manifest::{Kind, Location, Problem, Source, Value};
+use supercargo_manifest::{Location, Problem, Source, Value, ValueKind};
 
 /// A document and the text that it was read from.
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ impl Text<'_> {
             };
             let entry = value.entries().iter().find(|entry| &*entry.key == step);
             at = match (&next.kind, entry) {
-                (Kind::Map(_) | Kind::List(_), Some(entry)) => entry.key_at,
+                (ValueKind::Map(_) | ValueKind::List(_), Some(entry)) => entry.key_at,
                 _ => next.at,
             };
             value = next;
@@ -56,7 +56,7 @@ pub(crate) fn remove(root: &mut Value, path: &str) -> bool {
     while let Some(step) = steps.next() {
         let last = steps.peek().is_none();
         at = match (&mut at.kind, step) {
-            (Kind::Map(entries), key) => match entries.iter().position(|entry| &*entry.key == key) {
+            (ValueKind::Map(entries), key) => match entries.iter().position(|entry| &*entry.key == key) {
                 Some(index) if last => {
                     entries.remove(index);
                     return true;
@@ -64,7 +64,7 @@ pub(crate) fn remove(root: &mut Value, path: &str) -> bool {
                 Some(index) => &mut entries[index].value,
                 None => return false,
             },
-            (Kind::List(items), index) => {
+            (ValueKind::List(items), index) => {
                 match index.parse().ok().and_then(|index: usize| items.get_mut(index)) {
                     Some(item) if !last => item,
                     _ => return false,
@@ -100,7 +100,7 @@ fn steps(path: &str) -> impl Iterator<Item = &str> {
 
 fn child<'v>(value: &'v Value, step: &str) -> Option<&'v Value> {
     match &value.kind {
-        Kind::List(items) => items.get(step.parse::<usize>().ok()?),
+        ValueKind::List(items) => items.get(step.parse::<usize>().ok()?),
         _ => value.get(step),
     }
 }

@@ -1,6 +1,6 @@
 //! Building values that were not written, or not where they now stand.
 
-use supercargo_manifest::{Entry, Kind, Location, Value};
+use supercargo_manifest::{Entry, Location, Value, ValueKind};
 
 /// Makes values that all stand in one place.
 #[derive(Clone, Copy)]
@@ -11,34 +11,34 @@ impl At {
     pub(crate) const NOWHERE: Self = Self(Location::START);
 
     pub(crate) fn text(self, text: impl AsRef<str>) -> Value {
-        self.value(Kind::String(text.as_ref().into()))
+        self.value(ValueKind::String(text.as_ref().into()))
     }
 
     pub(crate) fn number(self, number: impl ToString) -> Value {
-        self.value(Kind::Number(number.to_string().into()))
+        self.value(ValueKind::Number(number.to_string().into()))
     }
 
     pub(crate) fn boolean(self, boolean: bool) -> Value {
-        self.value(Kind::Bool(boolean))
+        self.value(ValueKind::Bool(boolean))
     }
 
     pub(crate) fn list(self, items: impl IntoIterator<Item = Value>) -> Value {
-        self.value(Kind::List(items.into_iter().collect()))
+        self.value(ValueKind::List(items.into_iter().collect()))
     }
 
     pub(crate) fn map<'k>(self, entries: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
         let entry = |(key, value): (&str, Value)| Entry { key: key.into(), key_at: self.0, value };
-        self.value(Kind::Map(entries.into_iter().map(entry).collect()))
+        self.value(ValueKind::Map(entries.into_iter().map(entry).collect()))
     }
 
-    fn value(self, kind: Kind) -> Value {
+    fn value(self, kind: ValueKind) -> Value {
         Value { at: self.0, kind }
     }
 }
 
 /// Takes a key out of a map.
 pub(crate) fn take(map: &mut Value, key: &str) -> Option<Value> {
-    let Kind::Map(entries) = &mut map.kind else {
+    let ValueKind::Map(entries) = &mut map.kind else {
         return None;
     };
     let index = entries.iter().position(|entry| &*entry.key == key)?;
@@ -46,9 +46,9 @@ pub(crate) fn take(map: &mut Value, key: &str) -> Option<Value> {
 }
 
 /// The value of a key, to change it; an empty one of the given kind if it is absent.
-pub(crate) fn entry<'v>(map: &'v mut Value, key: &str, empty: Kind) -> Option<&'v mut Value> {
+pub(crate) fn entry<'v>(map: &'v mut Value, key: &str, empty: ValueKind) -> Option<&'v mut Value> {
     let at = map.at;
-    let Kind::Map(entries) = &mut map.kind else {
+    let ValueKind::Map(entries) = &mut map.kind else {
         return None;
     };
     let index = entries.iter().position(|entry| &*entry.key == key).unwrap_or_else(|| {
@@ -60,21 +60,22 @@ pub(crate) fn entry<'v>(map: &'v mut Value, key: &str, empty: Kind) -> Option<&'
 
 /// Sets a key of a map, over what it had.
 pub(crate) fn set(map: &mut Value, key: &str, value: Value) {
-    if let Some(slot) = entry(map, key, Kind::Null) {
+    if let Some(slot) = entry(map, key, ValueKind::Null) {
         *slot = value;
     }
 }
 
 /// Adds an item to the list under a key, which is made if it is absent.
 pub(crate) fn append(map: &mut Value, key: &str, item: Value) {
-    if let Some(Value { kind: Kind::List(items), .. }) = entry(map, key, Kind::List(Vec::new())) {
+    if let Some(Value { kind: ValueKind::List(items), .. }) = entry(map, key, ValueKind::List(Vec::new())) {
         items.push(item);
     }
 }
 
 /// What is given, filled up with what is default, map by map.
 pub(crate) fn over(given: &Value, default: &Value) -> Value {
-    let (Kind::Map(given_entries), Kind::Map(default_entries)) = (&given.kind, &default.kind) else {
+    let (ValueKind::Map(given_entries), ValueKind::Map(default_entries)) = (&given.kind, &default.kind)
+    else {
         return given.clone();
     };
     let mut entries: Vec<Entry> = Vec::new();
@@ -85,7 +86,7 @@ pub(crate) fn over(given: &Value, default: &Value) -> Value {
     }
     let absent = default_entries.iter().filter(|entry| given.get(&entry.key).is_none());
     entries.extend(absent.cloned());
-    Value { at: given.at, kind: Kind::Map(entries) }
+    Value { at: given.at, kind: ValueKind::Map(entries) }
 }
 
 /// A map without some of its keys.

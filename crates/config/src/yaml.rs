@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use supercargo_manifest::{Kind, Value};
+use supercargo_manifest::{Value, ValueKind};
 
 /// A value as YAML that reads back as the same value, with a line break at the end.
 pub(crate) fn write(value: &Value) -> String {
@@ -17,7 +17,7 @@ pub(crate) fn write(value: &Value) -> String {
 /// Writes a value at the beginning of a line or after `- `.
 fn block(out: &mut String, value: &Value, indent: usize) {
     match &value.kind {
-        Kind::Map(entries) if !entries.is_empty() => {
+        ValueKind::Map(entries) if !entries.is_empty() => {
             for (index, entry) in entries.iter().enumerate() {
                 if index > 0 {
                     pad(out, indent);
@@ -27,7 +27,7 @@ fn block(out: &mut String, value: &Value, indent: usize) {
                 under_key(out, &entry.value, indent);
             }
         }
-        Kind::List(items) if !items.is_empty() => {
+        ValueKind::List(items) if !items.is_empty() => {
             for (index, item) in items.iter().enumerate() {
                 if index > 0 {
                     pad(out, indent);
@@ -45,13 +45,13 @@ fn block(out: &mut String, value: &Value, indent: usize) {
 
 fn under_key(out: &mut String, value: &Value, indent: usize) {
     match &value.kind {
-        Kind::Map(entries) if !entries.is_empty() => {
+        ValueKind::Map(entries) if !entries.is_empty() => {
             out.push('\n');
             pad(out, indent + 2);
             block(out, value, indent + 2);
         }
         // As people write it: the items of a list stand below their key, not further in.
-        Kind::List(items) if !items.is_empty() => {
+        ValueKind::List(items) if !items.is_empty() => {
             out.push('\n');
             pad(out, indent);
             block(out, value, indent);
@@ -70,11 +70,11 @@ fn pad(out: &mut String, indent: usize) {
 /// Writes a value in one line: a scalar, or something empty.
 pub(crate) fn inline(out: &mut String, value: &Value) {
     match &value.kind {
-        Kind::Null => out.push_str("null"),
-        Kind::Bool(boolean) => out.push_str(if *boolean { "true" } else { "false" }),
-        Kind::Number(text) => out.push_str(text),
-        Kind::String(text) => scalar(out, text),
-        Kind::List(items) => {
+        ValueKind::Null => out.push_str("null"),
+        ValueKind::Bool(boolean) => out.push_str(if *boolean { "true" } else { "false" }),
+        ValueKind::Number(text) => out.push_str(text),
+        ValueKind::String(text) => scalar(out, text),
+        ValueKind::List(items) => {
             out.push('[');
             for (index, item) in items.iter().enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });
@@ -82,7 +82,7 @@ pub(crate) fn inline(out: &mut String, value: &Value) {
             }
             out.push(']');
         }
-        Kind::Map(entries) => {
+        ValueKind::Map(entries) => {
             out.push('{');
             for (index, entry) in entries.iter().enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });
@@ -132,15 +132,15 @@ mod tests {
 
     use super::*;
 
-    fn at_start(kind: Kind) -> Value {
+    fn at_start(kind: ValueKind) -> Value {
         Value { at: Location::START, kind }
     }
 
     /// The value without its locations.
     fn bare(value: &Value) -> Value {
         at_start(match &value.kind {
-            Kind::List(items) => Kind::List(items.iter().map(bare).collect()),
-            Kind::Map(entries) => Kind::Map(entries.iter().map(bare_entry).collect()),
+            ValueKind::List(items) => ValueKind::List(items.iter().map(bare).collect()),
+            ValueKind::Map(entries) => ValueKind::Map(entries.iter().map(bare_entry).collect()),
             other => other.clone(),
         })
     }
@@ -172,22 +172,22 @@ mod tests {
     fn value() -> impl Strategy<Value = Value> {
         let text = || prop_oneof![".*", "[a-z]{1,3}", "[0-9.:#*-]{0,4}", Just("\u{85}\u{7f}".to_owned())];
         let leaf = prop_oneof![
-            Just(Kind::Null),
-            any::<bool>().prop_map(Kind::Bool),
-            any::<i64>().prop_map(|n| Kind::Number(n.to_string().into())),
-            text().prop_map(|text| Kind::String(text.into())),
+            Just(ValueKind::Null),
+            any::<bool>().prop_map(ValueKind::Bool),
+            any::<i64>().prop_map(|n| ValueKind::Number(n.to_string().into())),
+            text().prop_map(|text| ValueKind::String(text.into())),
         ]
         .prop_map(at_start);
         leaf.prop_recursive(4, 32, 4, move |inner| {
             prop_oneof![
-                prop::collection::vec(inner.clone(), 0..4).prop_map(Kind::List),
+                prop::collection::vec(inner.clone(), 0..4).prop_map(ValueKind::List),
                 prop::collection::btree_map(text(), inner, 0..4).prop_map(|map| {
                     let entry = |(key, value): (String, Value)| Entry {
                         key: key.into(),
                         key_at: Location::START,
                         value,
                     };
-                    Kind::Map(map.into_iter().map(entry).collect())
+                    ValueKind::Map(map.into_iter().map(entry).collect())
                 }),
             ]
             .prop_map(at_start)

@@ -123,6 +123,18 @@ impl Engine {
         }
     }
 
+    /// What would be decided for a pod now, with the full record. Nothing comes of it: the next decision is what it would
+    /// have been. Extenders are not called.
+    pub fn what_if(&mut self, pod: &Pod) -> Option<Decision> {
+        let index = self.cycle_starts(pod)?;
+        let plugin_changes = self.plugin_changes;
+        let (_, input) = self.input(index);
+        match FullCycle::new(input, pod, None, plugin_changes).run().0 {
+            Step::Decided(decision) => Some(*decision),
+            Step::Call(call) => unreachable!("no extender is there for {call:?}"),
+        }
+    }
+
     /// Decides where a pod goes as far as the extenders' answers reach; `None` if no profile has the scheduler name that
     /// it asks for. An attempt begins without answers, and goes on with the same when the next has been added.
     pub fn decide_with(&mut self, pod: &Pod, answers: &mut ExtenderAnswers) -> Option<Step> {

@@ -30,7 +30,7 @@ pub use inspection::{Inspection, Survey};
 pub use pick::TieBreak;
 pub use queue::{
     Admission, At, Backoff, Cause, Counts, Failure, Incoming, Pending, Place, Popped, Queue, QueueName,
-    QueueSettings, Refusal, Removal, SchedulingQueue,
+    QueueObserver, QueueSettings, Refusal, Removal, SchedulingQueue,
 };
 pub use sampling::nodes_to_find;
 pub use settings::{EngineProfile, Profiles, Settings};

@@ -17,7 +17,6 @@ use supercargo_manifest::Source;
 use supercargo_model::{
     Cluster, Key, Name, Node, NodeInfo, Pod, Timestamp,
     object::{Kind, Object},
-    pod_owner::PodOwnerKind,
     testing::object,
 };
 
@@ -315,7 +314,7 @@ fn event(random: &mut Random, engine: &mut Engine, templates: &[Pod], serial: &m
         4 => {
             let key = Key::new("default", "web");
             if random.chance(2) {
-                cluster.remove(Kind::PodOwner(PodOwnerKind::Service), &key);
+                cluster.remove(Kind::Service, &key);
             } else {
                 cluster.put(
                     object(json!({"apiVersion": "v1", "kind": "Service",

@@ -1,6 +1,6 @@
 //! Which events a change of an object amounts to.
 
-use supercargo_model::{Name, Node, Pod, Resources, object::Object};
+use supercargo_model::{Name, Node, Pod, Resources};
 
 use crate::event::{Action, Change, Event, Resource};
 
@@ -36,7 +36,7 @@ impl<'a> Change<'a> {
                 Happened { events, change: Change::Pod(before, after) }
             }
             Self::Other(before, after) => {
-                let resource = before.or(after).and_then(resource_of);
+                let resource = before.or(after).and_then(|object| Resource::of(object.kind()));
                 let events = match (before, after) {
                     (Some(_), Some(_)) => {
                         resource.map(|resource| Event::new(resource, Action::Update)).into_iter().collect()
@@ -60,25 +60,6 @@ fn came_or_went(resource: Option<Resource>, was: bool, is: bool) -> Vec<Event> {
         _ => return Vec::new(),
     };
     resource.map(|resource| Event::new(resource, action)).into_iter().collect()
-}
-
-fn resource_of(object: &Object) -> Option<Resource> {
-    match object {
-        Object::PersistentVolume(_) => Some(Resource::PersistentVolume),
-        Object::PersistentVolumeClaim(_) => Some(Resource::PersistentVolumeClaim),
-        Object::StorageClass(_) => Some(Resource::StorageClass),
-        Object::CsiNode(_) => Some(Resource::CsiNode),
-        Object::CsiDriver(_) => Some(Resource::CsiDriver),
-        Object::CsiStorageCapacity(_) => Some(Resource::CsiStorageCapacity),
-        Object::VolumeAttachment(_) => Some(Resource::VolumeAttachment),
-        // Nodes and pods are told as such. kube-scheduler lets no pod be tried again for the others.
-        Object::Node(_)
-        | Object::Pod(_)
-        | Object::Namespace(_)
-        | Object::PodOwner(..)
-        | Object::PodDisruptionBudget(_)
-        | Object::ConfigMap(_) => None,
-    }
 }
 
 /// What the update of a node amounts to; nothing for a heartbeat. In kube-scheduler's order.

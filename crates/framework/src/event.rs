@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use supercargo_model::{Cluster, Node, Pod, object::Object};
+use supercargo_model::{Cluster, Kind, Node, Pod, object::Object};
 
 /// What an event happened to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,6 +45,29 @@ const RESOURCES: [Resource; 14] = [
 ];
 
 impl Resource {
+    /// What a change of an object of a kind wakes pods with; nothing, if kube-scheduler lets no pod be tried again for it.
+    /// Of pods, events tell those that are bound from others.
+    pub fn of(kind: Kind) -> Option<Self> {
+        match kind {
+            Kind::Node => Some(Self::Node),
+            Kind::Pod => Some(Self::Pod),
+            Kind::PersistentVolume => Some(Self::PersistentVolume),
+            Kind::PersistentVolumeClaim => Some(Self::PersistentVolumeClaim),
+            Kind::StorageClass => Some(Self::StorageClass),
+            Kind::CsiNode => Some(Self::CsiNode),
+            Kind::CsiDriver => Some(Self::CsiDriver),
+            Kind::CsiStorageCapacity => Some(Self::CsiStorageCapacity),
+            Kind::VolumeAttachment => Some(Self::VolumeAttachment),
+            Kind::Namespace
+            | Kind::Service
+            | Kind::ReplicationController
+            | Kind::ReplicaSet
+            | Kind::StatefulSet
+            | Kind::PodDisruptionBudget
+            | Kind::ConfigMap => None,
+        }
+    }
+
     /// kube-scheduler's name for it, as metrics spell it.
     pub fn name(self) -> &'static str {
         match self {

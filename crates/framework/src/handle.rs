@@ -90,6 +90,13 @@ pub struct ApiResource {
     pub namespaced: bool,
 }
 
+impl From<Kind> for ApiResource {
+    fn from(kind: Kind) -> Self {
+        let api = kind.api();
+        Self { api_version: api.api_version().into(), plural: api.plural.into(), namespaced: api.namespaced }
+    }
+}
+
 impl ApiResource {
     /// Pods.
     pub const PODS: Self = Self::fixed("v1", "pods", true);

@@ -275,6 +275,16 @@ impl Nominations {
         self.node_of.get(uid)
     }
 
+    /// A pod with the node that it has a claim to, also if its status does not name it yet.
+    pub fn named_in(&self, pod: &Arc<Pod>) -> Arc<Pod> {
+        match self.node_of(&pod.uid) {
+            Some(node) if pod.nominated_node.is_none() => {
+                Arc::new(Pod { nominated_node: Some(node.clone()), ..(**pod).clone() })
+            }
+            _ => pod.clone(),
+        }
+    }
+
     /// A number that grows whenever a claim comes or goes.
     pub fn revision(&self) -> u64 {
         self.revision

@@ -175,7 +175,7 @@ impl<'a> Args<'a> {
 /// Arguments may name their own version and kind; they say nothing to the plugin.
 fn without_type(value: &Value) -> Value {
     let mut value = value.clone();
-    if let manifest::Kind::Map(entries) = &mut value.kind {
+    if let manifest::ValueKind::Map(entries) = &mut value.kind {
         entries.retain(|entry| !matches!(&*entry.key, "apiVersion" | "kind"));
     }
     value

@@ -339,7 +339,7 @@ fn what_is_reserved_is_given_back_in_the_opposite_order() {
             Setup::new().with(plugin("One"), 0).with(plugin("Two"), 0).with(plugin("Three"), 0).ready();
         let (mut cluster, mut assumed) = (three_nodes(), AssumedObjects::default());
         let mut cycle = ReserveCycle::new(&mut cluster, &mut assumed, "p".into());
-        let pod = Arc::new(pod("p").pod());
+        let pod = pod("p").pod();
         let refused = profile.reserve(&mut cycle, &pod, &"a".into()).map_err(|r| r.plugin.to_string());
         let log = log.lock().unwrap().join(", ");
         (refused, log)

@@ -29,7 +29,7 @@ use supercargo_model::{
 use tokio::sync::mpsc;
 
 pub use health::InformerHealth;
-pub use resource::{RESOURCES, Resource};
+pub use resource::Resource;
 
 use crate::world::SharedWorld;
 
@@ -77,12 +77,18 @@ pub enum WatchEvent {
     Synced(Kind),
 }
 
-/// Every one of [`RESOURCES`], and the ConfigMaps that plugins want to be watched.
+/// The resources of every kind, and the ConfigMaps that plugins want to be watched.
 pub fn resources<'p>(profiles: impl IntoIterator<Item = &'p Profile>) -> Vec<Resource> {
     let watched = profiles.into_iter().flat_map(Profile::watched);
     let config_maps: BTreeSet<Key> =
         watched.filter(|(_, kind, _)| *kind == Kind::ConfigMap).map(|(.., key)| key).collect();
-    RESOURCES.iter().cloned().chain(config_maps.iter().map(Resource::config_map)).collect()
+    resources_and(&config_maps)
+}
+
+/// The resources of every kind, and some ConfigMaps.
+fn resources_and<'k>(config_maps: impl IntoIterator<Item = &'k Key>) -> Vec<Resource> {
+    let kinds = Kind::ALL.iter().filter_map(|kind| Resource::of(*kind));
+    kinds.chain(config_maps.into_iter().map(Resource::config_map)).collect()
 }
 
 /// Follows resources, and says in `health` which of them are out of sight. It ends when the watch events are no longer taken.

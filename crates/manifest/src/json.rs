@@ -2,7 +2,7 @@
 
 use crate::duplicates::check_duplicates;
 use crate::problem::{Problem, Problems};
-use crate::value::{Entry, Kind, Location, Source, Value};
+use crate::value::{Entry, Location, Source, Value, ValueKind};
 use crate::{BYTE_ORDER_MARK, MAX_DEPTH};
 
 /// Why a text could not be read as JSON.
@@ -69,23 +69,23 @@ impl Reader<'_> {
         let kind = match self.peek() {
             Some(b'{') => self.map(depth + 1)?,
             Some(b'[') => self.list(depth + 1)?,
-            Some(b'"') => Kind::String(self.string()?),
-            Some(b'-' | b'0'..=b'9') => Kind::Number(self.number()?),
-            Some(b't') => self.word("true", Kind::Bool(true))?,
-            Some(b'f') => self.word("false", Kind::Bool(false))?,
-            Some(b'n') => self.word("null", Kind::Null)?,
+            Some(b'"') => ValueKind::String(self.string()?),
+            Some(b'-' | b'0'..=b'9') => ValueKind::Number(self.number()?),
+            Some(b't') => self.word("true", ValueKind::Bool(true))?,
+            Some(b'f') => self.word("false", ValueKind::Bool(false))?,
+            Some(b'n') => self.word("null", ValueKind::Null)?,
             _ => return Err(self.unexpected_start("a value")),
         };
         Ok(Value { at, kind })
     }
 
-    fn map(&mut self, depth: usize) -> Parsed<Kind> {
+    fn map(&mut self, depth: usize) -> Parsed<ValueKind> {
         self.check_depth(depth)?;
         self.offset += 1;
         let mut entries = Vec::new();
         self.skip_space();
         if self.take(b'}') {
-            return Ok(Kind::Map(entries));
+            return Ok(ValueKind::Map(entries));
         }
         loop {
             if self.peek() != Some(b'"') {
@@ -103,7 +103,7 @@ impl Reader<'_> {
             self.skip_space();
             if self.take(b'}') {
                 check_duplicates(self.source, &entries, &mut self.duplicates);
-                return Ok(Kind::Map(entries));
+                return Ok(ValueKind::Map(entries));
             }
             if !self.take(b',') {
                 return Err(self.unexpected("a comma or the closing } of the map"));
@@ -112,19 +112,19 @@ impl Reader<'_> {
         }
     }
 
-    fn list(&mut self, depth: usize) -> Parsed<Kind> {
+    fn list(&mut self, depth: usize) -> Parsed<ValueKind> {
         self.check_depth(depth)?;
         self.offset += 1;
         let mut items = Vec::new();
         self.skip_space();
         if self.take(b']') {
-            return Ok(Kind::List(items));
+            return Ok(ValueKind::List(items));
         }
         loop {
             items.push(self.value(depth)?);
             self.skip_space();
             if self.take(b']') {
-                return Ok(Kind::List(items));
+                return Ok(ValueKind::List(items));
             }
             if !self.take(b',') {
                 return Err(self.unexpected("a comma or the closing ] of the list"));
@@ -140,7 +140,7 @@ impl Reader<'_> {
         Err(self.error(format!("lists and maps are nested more than {MAX_DEPTH} deep")))
     }
 
-    fn word(&mut self, word: &str, kind: Kind) -> Parsed<Kind> {
+    fn word(&mut self, word: &str, kind: ValueKind) -> Parsed<ValueKind> {
         let rest = &self.bytes[self.offset..];
         let ends = rest.get(word.len()).is_none_or(|b| !b.is_ascii_alphanumeric());
         if !rest.starts_with(word.as_bytes()) || !ends {

@@ -48,7 +48,7 @@ pub use decode::{UnknownFields, decode};
 pub use duration::Duration;
 pub use nearest::nearest;
 pub use problem::{Problem, Problems, Severity};
-pub use value::{Entry, Kind, Location, Source, Value};
+pub use value::{Entry, Location, Source, Value, ValueKind};
 
 /// How deep lists and maps may be nested in each other.
 pub const MAX_DEPTH: usize = 128;

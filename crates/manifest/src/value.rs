@@ -50,12 +50,12 @@ pub struct Value {
     /// Where the value begins.
     pub at: Location,
     /// What it is.
-    pub kind: Kind,
+    pub kind: ValueKind,
 }
 
 /// What a value is.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Kind {
+pub enum ValueKind {
     /// `null`, `~` or nothing at all.
     Null,
     /// `true` or `false`, and in YAML also `yes`, `no`, `on`, `off`, `y` and `n`.
@@ -90,7 +90,7 @@ impl Value {
     /// The entries of a map; none for anything else.
     pub fn entries(&self) -> &[Entry] {
         match &self.kind {
-            Kind::Map(entries) => entries,
+            ValueKind::Map(entries) => entries,
             _ => &[],
         }
     }
@@ -98,7 +98,7 @@ impl Value {
     /// The items of a list; none for anything else.
     pub fn items(&self) -> &[Value] {
         match &self.kind {
-            Kind::List(items) => items,
+            ValueKind::List(items) => items,
             _ => &[],
         }
     }
@@ -106,7 +106,7 @@ impl Value {
     /// The text of a string.
     pub fn as_str(&self) -> Option<&str> {
         match &self.kind {
-            Kind::String(text) => Some(text),
+            ValueKind::String(text) => Some(text),
             _ => None,
         }
     }
@@ -114,7 +114,7 @@ impl Value {
     /// A boolean.
     pub fn as_bool(&self) -> Option<bool> {
         match self.kind {
-            Kind::Bool(bool) => Some(bool),
+            ValueKind::Bool(bool) => Some(bool),
             _ => None,
         }
     }
@@ -122,14 +122,14 @@ impl Value {
     /// An integer, if this is a number without a fraction that fits.
     pub fn as_i64(&self) -> Option<i64> {
         match &self.kind {
-            Kind::Number(text) => number::integer(text)?.try_into().ok(),
+            ValueKind::Number(text) => number::integer(text)?.try_into().ok(),
             _ => None,
         }
     }
 
     /// Whether this is null.
     pub fn is_null(&self) -> bool {
-        self.kind == Kind::Null
+        self.kind == ValueKind::Null
     }
 
     /// Where a field such as `resources[0].weight` stands; where it would stand, if it is absent.
@@ -158,12 +158,12 @@ impl Value {
     /// What this is, in words for a message: `a map`, `a string`, and so on.
     pub fn kind_name(&self) -> &'static str {
         match self.kind {
-            Kind::Null => "null",
-            Kind::Bool(_) => "a boolean",
-            Kind::Number(_) => "a number",
-            Kind::String(_) => "a string",
-            Kind::List(_) => "a list",
-            Kind::Map(_) => "a map",
+            ValueKind::Null => "null",
+            ValueKind::Bool(_) => "a boolean",
+            ValueKind::Number(_) => "a number",
+            ValueKind::String(_) => "a string",
+            ValueKind::List(_) => "a list",
+            ValueKind::Map(_) => "a map",
         }
     }
 }
@@ -177,7 +177,7 @@ impl FromStr for Value {
         let mut documents = read(&source)?;
         match (documents.pop(), documents.len()) {
             (Some(document), 0) => Ok(document),
-            (None, _) => Ok(Value { at: Location::START, kind: Kind::Null }),
+            (None, _) => Ok(Value { at: Location::START, kind: ValueKind::Null }),
             (Some(second), _) => {
                 Err(Problem::error("expected one document, found several").at(&source, second.at).into())
             }
@@ -187,11 +187,11 @@ impl FromStr for Value {
 
 fn write_json(value: &Value, text: &mut String) {
     match &value.kind {
-        Kind::Null => text.push_str("null"),
-        Kind::Bool(truth) => text.push_str(if *truth { "true" } else { "false" }),
-        Kind::Number(number) => text.push_str(number),
-        Kind::String(string) => write_json_string(string, text),
-        Kind::List(items) => {
+        ValueKind::Null => text.push_str("null"),
+        ValueKind::Bool(truth) => text.push_str(if *truth { "true" } else { "false" }),
+        ValueKind::Number(number) => text.push_str(number),
+        ValueKind::String(string) => write_json_string(string, text),
+        ValueKind::List(items) => {
             text.push('[');
             for (i, item) in items.iter().enumerate() {
                 if i > 0 {
@@ -201,7 +201,7 @@ fn write_json(value: &Value, text: &mut String) {
             }
             text.push(']');
         }
-        Kind::Map(entries) => {
+        ValueKind::Map(entries) => {
             text.push('{');
             for (i, entry) in entries.iter().enumerate() {
                 if i > 0 {

@@ -7,7 +7,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
 
 use crate::duplicates::check_duplicates;
 use crate::problem::{Problem, Problems};
-use crate::value::{Entry, Kind, Location, Source, Value};
+use crate::value::{Entry, Location, Source, Value, ValueKind};
 use crate::{BYTE_ORDER_MARK, MAX_DEPTH, number};
 
 /// How much the aliases of a text may copy. A few lines of aliases of aliases ("a billion laughs")
@@ -114,18 +114,18 @@ impl<'t> Loader<'t> {
         Ok(value)
     }
 
-    fn list(&mut self, depth: usize, at: Location) -> Loaded<Kind> {
+    fn list(&mut self, depth: usize, at: Location) -> Loaded<ValueKind> {
         self.check_depth(depth, at)?;
         let mut items = Vec::new();
         loop {
             match self.next()? {
-                (Event::SequenceEnd, _) => return Ok(Kind::List(items)),
+                (Event::SequenceEnd, _) => return Ok(ValueKind::List(items)),
                 (event, span) => items.push(self.node(event, span, depth)?),
             }
         }
     }
 
-    fn map(&mut self, depth: usize, at: Location) -> Loaded<Kind> {
+    fn map(&mut self, depth: usize, at: Location) -> Loaded<ValueKind> {
         self.check_depth(depth, at)?;
         let mut entries = Vec::new();
         let mut merged = Vec::new();
@@ -151,19 +151,19 @@ impl<'t> Loader<'t> {
             // What the map says itself wins over what it merges, and the first merged over the next.
             entries.extend(merged.into_iter().filter(|entry| keys.insert(entry.key.clone())));
         }
-        Ok(Kind::Map(entries))
+        Ok(ValueKind::Map(entries))
     }
 
     /// The text of a key, which JSON wants to be a string: `1:` is `"1"`, and `yes:` is `"true"`.
     fn key(&self, key: Value) -> Loaded<Box<str>> {
         match key.kind {
-            Kind::String(text) => Ok(text),
-            Kind::Bool(bool) => Ok(bool.to_string().into()),
-            Kind::Number(text) => {
+            ValueKind::String(text) => Ok(text),
+            ValueKind::Bool(bool) => Ok(bool.to_string().into()),
+            ValueKind::Number(text) => {
                 Ok(number::integer(&text).map_or(text, |integer| integer.to_string().into()))
             }
-            Kind::Null => Err(self.problem("a key is empty", key.at)),
-            Kind::List(_) | Kind::Map(_) => {
+            ValueKind::Null => Err(self.problem("a key is empty", key.at)),
+            ValueKind::List(_) | ValueKind::Map(_) => {
                 let message = format!("a key must be a string, and this is {}", key.kind_name());
                 let problem = self.problem(message, key.at);
                 Err(Box::new(problem.hint("a text that begins with { or [ needs quotes")))
@@ -174,8 +174,8 @@ impl<'t> Loader<'t> {
     /// The entries that `<<: value` adds to its map.
     fn collect_merged(&self, value: Value, merged: &mut Vec<Entry>) -> Loaded<()> {
         match value.kind {
-            Kind::Map(entries) => merged.extend(entries),
-            Kind::List(items) if items.iter().all(|item| matches!(item.kind, Kind::Map(_))) => {
+            ValueKind::Map(entries) => merged.extend(entries),
+            ValueKind::List(items) if items.iter().all(|item| matches!(item.kind, ValueKind::Map(_))) => {
                 for item in items {
                     self.collect_merged(item, merged)?;
                 }
@@ -222,19 +222,23 @@ impl<'t> Loader<'t> {
         }
     }
 
-    fn scalar(&self, text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Location) -> Loaded<Kind> {
+    fn scalar(&self, text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Location) -> Loaded<ValueKind> {
         let Some(tag) = tag else {
-            return Ok(if style == ScalarStyle::Plain { plain(text) } else { Kind::String(text.into()) });
+            return Ok(if style == ScalarStyle::Plain {
+                plain(text)
+            } else {
+                ValueKind::String(text.into())
+            });
         };
         let kind = plain(text);
         let fits = match tag.suffix.as_str() {
-            _ if is_non_specific(tag) => return Ok(Kind::String(text.into())),
+            _ if is_non_specific(tag) => return Ok(ValueKind::String(text.into())),
             _ if !tag.is_yaml_core_schema() => return Err(self.unknown_tag(tag, at)),
-            "str" | "timestamp" => return Ok(Kind::String(text.into())),
-            "null" => kind == Kind::Null,
-            "bool" => matches!(kind, Kind::Bool(_)),
-            "int" => matches!(&kind, Kind::Number(text) if number::integer(text).is_some()),
-            "float" => matches!(kind, Kind::Number(_)),
+            "str" | "timestamp" => return Ok(ValueKind::String(text.into())),
+            "null" => kind == ValueKind::Null,
+            "bool" => matches!(kind, ValueKind::Bool(_)),
+            "int" => matches!(&kind, ValueKind::Number(text) if number::integer(text).is_some()),
+            "float" => matches!(kind, ValueKind::Number(_)),
             _ => return Err(self.unknown_tag(tag, at)),
         };
         if fits {
@@ -255,15 +259,17 @@ impl<'t> Loader<'t> {
 }
 
 /// What a scalar without quotes and without a tag is.
-fn plain(text: &str) -> Kind {
+fn plain(text: &str) -> ValueKind {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => Kind::Null,
-        "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "y" | "Y" | "on" | "On" | "ON" => Kind::Bool(true),
-        "false" | "False" | "FALSE" | "no" | "No" | "NO" | "n" | "N" | "off" | "Off" | "OFF" => {
-            Kind::Bool(false)
+        "" | "~" | "null" | "Null" | "NULL" => ValueKind::Null,
+        "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "y" | "Y" | "on" | "On" | "ON" => {
+            ValueKind::Bool(true)
         }
-        _ if number::is_yaml_number(text) => Kind::Number(text.into()),
-        _ => Kind::String(text.into()),
+        "false" | "False" | "FALSE" | "no" | "No" | "NO" | "n" | "N" | "off" | "Off" | "OFF" => {
+            ValueKind::Bool(false)
+        }
+        _ if number::is_yaml_number(text) => ValueKind::Number(text.into()),
+        _ => ValueKind::String(text.into()),
     }
 }
 
@@ -279,14 +285,18 @@ fn weigh(value: &Value) -> Weight {
         Weight { bytes: sum.bytes + key_bytes + inner.bytes, depth: sum.depth.max(inner.depth + 1) }
     };
     match &value.kind {
-        Kind::Null | Kind::Bool(_) => Weight { bytes: own_bytes, depth: 0 },
-        Kind::Number(text) | Kind::String(text) => Weight { bytes: own_bytes + text.len(), depth: 0 },
-        Kind::List(items) => {
+        ValueKind::Null | ValueKind::Bool(_) => Weight { bytes: own_bytes, depth: 0 },
+        ValueKind::Number(text) | ValueKind::String(text) => {
+            Weight { bytes: own_bytes + text.len(), depth: 0 }
+        }
+        ValueKind::List(items) => {
             items.iter().fold(Weight { bytes: own_bytes, depth: 1 }, |sum, item| heavier(sum, item, 0))
         }
-        Kind::Map(entries) => entries.iter().fold(Weight { bytes: own_bytes, depth: 1 }, |sum, entry| {
-            heavier(sum, &entry.value, size_of::<Entry>() + entry.key.len())
-        }),
+        ValueKind::Map(entries) => {
+            entries.iter().fold(Weight { bytes: own_bytes, depth: 1 }, |sum, entry| {
+                heavier(sum, &entry.value, size_of::<Entry>() + entry.key.len())
+            })
+        }
     }
 }
 

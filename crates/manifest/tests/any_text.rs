@@ -2,17 +2,17 @@
 
 use proptest::prelude::*;
 use serde_json::Value as Json;
-use supercargo_manifest::{Kind, Source, UnknownFields, Value, decode, read};
+use supercargo_manifest::{Source, UnknownFields, Value, ValueKind, decode, read};
 
 /// The value as serde_json has it.
 fn to_json(value: &Value) -> Json {
     match &value.kind {
-        Kind::Null => Json::Null,
-        Kind::Bool(bool) => Json::Bool(*bool),
-        Kind::Number(text) => number(text),
-        Kind::String(text) => Json::String(text.to_string()),
-        Kind::List(items) => items.iter().map(to_json).collect(),
-        Kind::Map(entries) => {
+        ValueKind::Null => Json::Null,
+        ValueKind::Bool(bool) => Json::Bool(*bool),
+        ValueKind::Number(text) => number(text),
+        ValueKind::String(text) => Json::String(text.to_string()),
+        ValueKind::List(items) => items.iter().map(to_json).collect(),
+        ValueKind::Map(entries) => {
             entries.iter().map(|entry| (entry.key.to_string(), to_json(&entry.value))).collect()
         }
     }

@@ -12,9 +12,10 @@ use crate::{
     changes::{Changes, PodChange},
     columns::Columns,
     config_map::ConfigMap,
+    kind::{Invalidates, Kind, for_each_kind},
     label_columns::LabelColumns,
     node::Node,
-    object::{Kind, Object},
+    object::Object,
     pod::Pod,
     pod_classes::PodClasses,
     pod_owner::{Namespace, PodDisruptionBudget, PodOwner, PodOwnerKind},
@@ -148,7 +149,10 @@ pub struct Cluster {
     taken_ports: TakenPorts,
     claim_users: HashMap<Key, usize>,
     namespaces: BTreeMap<Name, Namespace>,
-    pod_owners: BTreeMap<(PodOwnerKind, Key), PodOwner>,
+    services: BTreeMap<Key, PodOwner>,
+    replication_controllers: HashMap<Key, PodOwner>,
+    replica_sets: HashMap<Key, PodOwner>,
+    stateful_sets: HashMap<Key, PodOwner>,
     volumes: BTreeMap<Name, PersistentVolume>,
     claims: HashMap<Key, PersistentVolumeClaim>,
     storage_classes: HashMap<Name, StorageClass>,
@@ -248,18 +252,19 @@ impl Cluster {
 
     /// The services of a namespace, by name.
     pub fn services<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a PodOwner> {
-        let first = (PodOwnerKind::Service, Key::new(namespace, ""));
-        self.pod_owners
-            .range(first..)
-            .take_while(move |((kind, key), _)| {
-                *kind == PodOwnerKind::Service && &*key.namespace == namespace
-            })
-            .map(|(_, pod_owner)| pod_owner)
+        let first = Key::new(namespace, "");
+        let services = self.services.range(first..).map(|(_, service)| service);
+        services.take_while(move |service| &*service.namespace == namespace)
     }
 
     /// A service or controller by name.
     pub fn pod_owner(&self, kind: PodOwnerKind, key: &Key) -> Option<&PodOwner> {
-        self.pod_owners.get(&(kind, key.clone()))
+        match kind {
+            PodOwnerKind::Service => self.services.get(key),
+            PodOwnerKind::ReplicationController => self.replication_controllers.get(key),
+            PodOwnerKind::ReplicaSet => self.replica_sets.get(key),
+            PodOwnerKind::StatefulSet => self.stateful_sets.get(key),
+        }
     }
 
     /// A persistent volume.
@@ -317,113 +322,141 @@ impl Cluster {
     pub fn now(&self) -> Timestamp {
         self.now
     }
+}
 
-    /// A copy of an object as it is known; only bound pods are.
-    pub fn object(&self, kind: Kind, key: &Key) -> Option<Object> {
-        Some(match kind {
-            Kind::Node => Object::Node((*self.node(&key.name)?.node).clone()),
-            Kind::Pod => Object::Pod((**self.pod(key)?).clone()),
-            Kind::Namespace => Object::Namespace(self.namespaces.get(&key.name)?.clone()),
-            Kind::PodOwner(kind) => Object::PodOwner(kind, self.pod_owner(kind, key)?.clone()),
-            Kind::PersistentVolume => Object::PersistentVolume(self.volume(&key.name)?.clone()),
-            Kind::PersistentVolumeClaim => Object::PersistentVolumeClaim(self.claim(key)?.clone()),
-            Kind::StorageClass => Object::StorageClass(self.storage_class(&key.name)?.clone()),
-            Kind::CsiNode => Object::CsiNode(self.csi_node(&key.name)?.clone()),
-            Kind::CsiDriver => Object::CsiDriver(self.csi_driver(&key.name)?.clone()),
-            Kind::CsiStorageCapacity => Object::CsiStorageCapacity(self.csi_capacities.get(key)?.clone()),
-            Kind::VolumeAttachment => Object::VolumeAttachment(self.attachments.get(&key.name)?.clone()),
-            Kind::PodDisruptionBudget => Object::PodDisruptionBudget(self.budgets.get(key)?.clone()),
-            Kind::ConfigMap => Object::ConfigMap(self.config_map(key)?.clone()),
-        })
+/// A map of objects by their names; those that live in no namespace are found by their names alone.
+trait Store<T> {
+    fn find(&self, key: &Key) -> Option<&T>;
+    fn keep(&mut self, key: Key, object: T);
+    fn take(&mut self, key: &Key) -> Option<T>;
+}
+
+macro_rules! impl_store {
+    ($($map:ident<$key:ident> by $part:expr;)*) => {
+        $(impl<T> Store<T> for $map<$key, T> {
+            fn find(&self, key: &Key) -> Option<&T> {
+                self.get($part(key))
+            }
+
+            fn keep(&mut self, key: Key, object: T) {
+                self.insert($part(&key).clone(), object);
+            }
+
+            fn take(&mut self, key: &Key) -> Option<T> {
+                self.remove($part(key))
+            }
+        })*
+    };
+}
+impl_store! {
+    BTreeMap<Key> by std::convert::identity;
+    HashMap<Key> by std::convert::identity;
+    BTreeMap<Name> by name_of;
+    HashMap<Name> by name_of;
+}
+
+fn name_of(key: &Key) -> &Name {
+    &key.name
+}
+
+/// Adds an object to a map of the cluster, or in the cluster's own way.
+macro_rules! put {
+    ($cluster:ident, $variant:ident($object:ident) in $store:ident) => {{
+        let key = $object.key();
+        if $cluster.$store.find(&key) != Some(&$object) {
+            $cluster.changed(Kind::$variant);
+        }
+        // Objects that say the same may be of different versions, and the newest counts.
+        $cluster.$store.keep(key, $object);
+    }};
+    ($cluster:ident, $variant:ident($object:ident) by $put:ident $remove:ident $find:ident) => {
+        $cluster.$put($object)
+    };
+}
+
+macro_rules! remove {
+    ($cluster:ident, $variant:ident($key:ident) in $store:ident) => {
+        if $cluster.$store.take($key).is_some() {
+            $cluster.changed(Kind::$variant);
+        }
+    };
+    ($cluster:ident, $variant:ident($key:ident) by $put:ident $remove:ident $find:ident) => {
+        $cluster.$remove($key)
+    };
+}
+
+macro_rules! find {
+    ($cluster:ident, $key:ident in $store:ident) => {
+        $cluster.$store.find($key).cloned()
+    };
+    ($cluster:ident, $key:ident by $put:ident $remove:ident $find:ident) => {
+        $cluster.$find($key)
+    };
+}
+
+macro_rules! define_stores {
+    ($($variant:ident($type:ident) from ($written:ident):
+       $group:literal $version:literal $plural:literal $kind:literal,
+       $namespaced:expr, $required:expr, $watched:expr, $invalidates:ident, $how:tt $($store:ident)+;)*) => {
+        impl Cluster {
+            /// A copy of an object as it is known; only bound pods are.
+            pub fn object(&self, kind: Kind, key: &Key) -> Option<Object> {
+                match kind {
+                    $(Kind::$variant => find!(self, key $how $($store)+).map(Object::$variant),)*
+                }
+            }
+
+            /// Adds an object, or replaces the one of that kind and name. A pod that is not bound, or has ended, is none
+            /// of the cluster's: an earlier version of it is removed.
+            pub fn put(&mut self, object: Object) {
+                match object {
+                    $(Object::$variant(object) => put!(self, $variant(object) $how $($store)+),)*
+                }
+            }
+
+            /// Removes an object; nothing happens if it is not there.
+            pub fn remove(&mut self, kind: Kind, key: &Key) {
+                match kind {
+                    $(Kind::$variant => remove!(self, $variant(key) $how $($store)+),)*
+                }
+            }
+        }
+    };
+}
+for_each_kind!(define_stores);
+
+/// The cluster's own way with nodes and pods.
+impl Cluster {
+    fn find_node(&self, key: &Key) -> Option<Node> {
+        self.node(&key.name).map(|info| (*info.node).clone())
+    }
+
+    fn remove_node_at(&mut self, key: &Key) {
+        self.remove_node(&key.name);
+    }
+
+    fn find_pod(&self, key: &Key) -> Option<Pod> {
+        self.pod(key).map(|pod| (**pod).clone())
+    }
+
+    fn put_unshared_pod(&mut self, pod: Pod) {
+        self.put_pod(Arc::new(pod));
+    }
+
+    fn drop_pod(&mut self, key: &Key) {
+        self.remove_pod(key);
+    }
+
+    /// An object of a kind that is kept in a map has changed.
+    fn changed(&mut self, kind: Kind) {
+        if kind.invalidates() == Invalidates::Everything {
+            self.changes.fact();
+        }
     }
 }
 
 /// What keeps it up to date.
 impl Cluster {
-    /// Adds an object, or replaces the one of that kind and name. A pod that is not bound, or has ended, is none of the
-    /// cluster's: an earlier version of it is removed.
-    pub fn put(&mut self, object: Object) {
-        match object {
-            Object::Node(node) => self.put_node(node),
-            Object::Pod(pod) => self.put_pod(Arc::new(pod)),
-            Object::Namespace(ns) => {
-                if self.namespaces.get(&ns.name) != Some(&ns) {
-                    self.changes.fact();
-                    self.namespaces.insert(ns.name.clone(), ns);
-                }
-            }
-            Object::PodOwner(kind, pod_owner) => {
-                let key = (kind, pod_owner.key());
-                if self.pod_owners.get(&key) != Some(&pod_owner) {
-                    self.changes.fact();
-                    self.pod_owners.insert(key, pod_owner);
-                }
-            }
-            Object::PersistentVolume(volume) => {
-                self.volumes.insert(volume.name.clone(), volume);
-            }
-            Object::PersistentVolumeClaim(claim) => {
-                self.claims.insert(claim.key(), claim);
-            }
-            Object::StorageClass(class) => {
-                self.storage_classes.insert(class.name.clone(), class);
-            }
-            Object::CsiNode(csi_node) => {
-                self.csi_nodes.insert(csi_node.name.clone(), csi_node);
-            }
-            Object::CsiDriver(driver) => {
-                self.csi_drivers.insert(driver.name.clone(), driver);
-            }
-            Object::CsiStorageCapacity(capacity) => {
-                let key = Key::new(capacity.namespace.clone(), capacity.name.clone());
-                self.csi_capacities.insert(key, capacity);
-            }
-            Object::VolumeAttachment(attachment) => {
-                self.attachments.insert(attachment.name.clone(), attachment);
-            }
-            Object::PodDisruptionBudget(budget) => {
-                let key = Key::new(budget.namespace.clone(), budget.name.clone());
-                self.budgets.insert(key, budget);
-            }
-            Object::ConfigMap(map) => {
-                let key = map.key();
-                if self.config_maps.get(&key) != Some(&map) {
-                    self.changes.fact();
-                    self.config_maps.insert(key, map);
-                }
-            }
-        }
-    }
-
-    /// Removes an object; nothing happens if it is not there.
-    pub fn remove(&mut self, kind: Kind, key: &Key) {
-        match kind {
-            Kind::Node => self.remove_node(&key.name),
-            Kind::Pod => drop(self.remove_pod(key)),
-            Kind::Namespace => {
-                self.changes.fact();
-                self.namespaces.remove(&key.name);
-            }
-            Kind::PodOwner(kind) => {
-                self.changes.fact();
-                self.pod_owners.remove(&(kind, key.clone()));
-            }
-            Kind::PersistentVolume => drop(self.volumes.remove(&key.name)),
-            Kind::PersistentVolumeClaim => drop(self.claims.remove(key)),
-            Kind::StorageClass => drop(self.storage_classes.remove(&key.name)),
-            Kind::CsiNode => drop(self.csi_nodes.remove(&key.name)),
-            Kind::CsiDriver => drop(self.csi_drivers.remove(&key.name)),
-            Kind::CsiStorageCapacity => drop(self.csi_capacities.remove(key)),
-            Kind::VolumeAttachment => drop(self.attachments.remove(&key.name)),
-            Kind::PodDisruptionBudget => drop(self.budgets.remove(key)),
-            Kind::ConfigMap => {
-                if self.config_maps.remove(key).is_some() {
-                    self.changes.fact();
-                }
-            }
-        }
-    }
-
     /// Tells the time: there is no clock in here.
     pub fn set_now(&mut self, now: Timestamp) {
         self.now = now;

@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod columns;
 pub mod config_map;
 pub mod images;
+pub mod kind;
 pub mod label_columns;
 pub mod labels;
 pub mod meta;
@@ -30,6 +31,7 @@ pub mod work;
 
 pub use cluster::{Cluster, NodeId, NodeInfo};
 pub use config_map::ConfigMap;
+pub use kind::{ApiResource, Kind};
 pub use labels::Labels;
 pub use meta::{Key, ResourceVersion};
 pub use node::Node;

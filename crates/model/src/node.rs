@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::{
-    Labels, Name, Timestamp, meta::Meta, resources::ResourceList, resources::Resources, taint::Taint,
+    Key, Labels, Name, Timestamp, meta::Meta, resources::ResourceList, resources::Resources, taint::Taint,
 };
 
 /// The label that holds a node's host name.
@@ -69,6 +69,11 @@ pub struct Image {
 }
 
 impl Node {
+    /// Its name.
+    pub fn key(&self) -> Key {
+        Key::new("", self.name.clone())
+    }
+
     /// The zone that interleaving goes by: region and zone. Empty if the node names neither.
     pub fn zone(&self) -> Name {
         // The old names come first, as they may stand on objects that were never relabelled.

@@ -1,161 +1,75 @@
 //! The objects that a scheduler reads, and how they are read from a text.
 
-use std::collections::{BTreeMap, HashMap};
+mod quick;
+
+use std::collections::{BTreeMap, HashMap, hash_map};
 
 use supercargo_manifest::{self as manifest, Problem, Problems, Severity, Source, UnknownFields, Value};
 
 use crate::{
     Key, Name,
     config_map::ConfigMap,
+    kind::for_each_kind,
     node::Node,
     pod::Pod,
-    pod_owner::{Namespace, PodDisruptionBudget, PodOwner, PodOwnerKind, SelectsByMap, SelectsBySelector},
+    pod_owner::{Namespace, PodDisruptionBudget, PodOwner, SelectsByMap, SelectsBySelector},
     storage::{
         CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
         VolumeAttachment,
     },
 };
 
-/// An object that a scheduler reads.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "the variants are Kubernetes' own names")]
-pub enum Object {
-    Node(Node),
-    Pod(Pod),
-    Namespace(Namespace),
-    PodOwner(PodOwnerKind, PodOwner),
-    PersistentVolume(PersistentVolume),
-    PersistentVolumeClaim(PersistentVolumeClaim),
-    StorageClass(StorageClass),
-    CsiNode(CsiNode),
-    CsiDriver(CsiDriver),
-    CsiStorageCapacity(CsiStorageCapacity),
-    VolumeAttachment(VolumeAttachment),
-    PodDisruptionBudget(PodDisruptionBudget),
-    ConfigMap(ConfigMap),
+pub use crate::kind::Kind;
+
+macro_rules! define_objects {
+    ($($variant:ident($type:ident) from ($written:ident):
+       $group:literal $version:literal $plural:literal $kind:literal,
+       $namespaced:expr, $required:expr, $watched:expr, $invalidates:ident, $how:tt $($store:ident)+;)*) => {
+        /// An object that a scheduler reads.
+        #[derive(Clone, Debug, PartialEq)]
+        #[allow(missing_docs, reason = "the variants are Kubernetes' own names")]
+        pub enum Object {
+            $($variant($type),)*
+        }
+
+        impl Object {
+            /// Its kind.
+            pub fn kind(&self) -> Kind {
+                match self {
+                    $(Self::$variant(_) => Kind::$variant,)*
+                }
+            }
+
+            /// Its name among the objects of its kind.
+            pub fn key(&self) -> Key {
+                match self {
+                    $(Self::$variant(object) => object.key(),)*
+                }
+            }
+
+            /// Reads an object of a known kind, as an API server sends it, from any of serde's formats: the quick way,
+            /// whose errors do not know the field. What this refuses, [`Object::from_text`] may still read, and else
+            /// explains.
+            pub fn deserialize<'de, D: serde::Deserializer<'de>>(kind: Kind, from: D) -> Result<Self, D::Error> {
+                Ok(match kind {
+                    $(Kind::$variant => Self::$variant(<$written as serde::Deserialize>::deserialize(from)?.into()),)*
+                })
+            }
+        }
+
+        fn decode(source: &Source, kind: Kind, value: &Value, path: &str) -> Result<Object, Problems> {
+            let ignore = UnknownFields::Ignore;
+            Ok(match kind {
+                $(Kind::$variant => {
+                    Object::$variant(manifest::decode::<$written>(source, value, path, ignore)?.into())
+                })*
+            })
+        }
+    };
 }
-
-/// The kind of an object that a scheduler reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the variants are Kubernetes' own names")]
-pub enum Kind {
-    Node,
-    Pod,
-    Namespace,
-    PodOwner(PodOwnerKind),
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    CsiNode,
-    CsiDriver,
-    CsiStorageCapacity,
-    VolumeAttachment,
-    PodDisruptionBudget,
-    ConfigMap,
-}
-
-/// API group, kind, and whether objects of the kind live in a namespace.
-const KINDS: &[(&str, &str, Kind, bool)] = &[
-    ("", "Node", Kind::Node, false),
-    ("", "Pod", Kind::Pod, true),
-    ("", "Namespace", Kind::Namespace, false),
-    ("", "Service", Kind::PodOwner(PodOwnerKind::Service), true),
-    ("", "ReplicationController", Kind::PodOwner(PodOwnerKind::ReplicationController), true),
-    ("apps", "ReplicaSet", Kind::PodOwner(PodOwnerKind::ReplicaSet), true),
-    ("apps", "StatefulSet", Kind::PodOwner(PodOwnerKind::StatefulSet), true),
-    ("", "PersistentVolume", Kind::PersistentVolume, false),
-    ("", "PersistentVolumeClaim", Kind::PersistentVolumeClaim, true),
-    ("storage.k8s.io", "StorageClass", Kind::StorageClass, false),
-    ("storage.k8s.io", "CSINode", Kind::CsiNode, false),
-    ("storage.k8s.io", "CSIDriver", Kind::CsiDriver, false),
-    ("storage.k8s.io", "CSIStorageCapacity", Kind::CsiStorageCapacity, true),
-    ("storage.k8s.io", "VolumeAttachment", Kind::VolumeAttachment, false),
-    ("policy", "PodDisruptionBudget", Kind::PodDisruptionBudget, true),
-    ("", "ConfigMap", Kind::ConfigMap, true),
-];
-
-impl Kind {
-    /// The kind by Kubernetes' name for it, if a scheduler reads it.
-    pub fn named(kind: &str) -> Option<Self> {
-        KINDS.iter().find(|(_, name, ..)| *name == kind).map(|(_, _, kind, _)| *kind)
-    }
-
-    /// Kubernetes' name for it.
-    pub fn name(self) -> &'static str {
-        let known = KINDS.iter().find(|(_, _, kind, _)| *kind == self);
-        known.expect("every kind is listed").1
-    }
-
-    /// Whether objects of the kind live in a namespace.
-    pub fn is_namespaced(self) -> bool {
-        KINDS.iter().any(|(_, _, kind, namespaced)| *kind == self && *namespaced)
-    }
-}
+for_each_kind!(define_objects);
 
 impl Object {
-    /// Its kind.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Node(_) => Kind::Node,
-            Self::Pod(_) => Kind::Pod,
-            Self::Namespace(_) => Kind::Namespace,
-            Self::PodOwner(kind, _) => Kind::PodOwner(*kind),
-            Self::PersistentVolume(_) => Kind::PersistentVolume,
-            Self::PersistentVolumeClaim(_) => Kind::PersistentVolumeClaim,
-            Self::StorageClass(_) => Kind::StorageClass,
-            Self::CsiNode(_) => Kind::CsiNode,
-            Self::CsiDriver(_) => Kind::CsiDriver,
-            Self::CsiStorageCapacity(_) => Kind::CsiStorageCapacity,
-            Self::VolumeAttachment(_) => Kind::VolumeAttachment,
-            Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
-            Self::ConfigMap(_) => Kind::ConfigMap,
-        }
-    }
-
-    /// Its name among the objects of its kind.
-    pub fn key(&self) -> Key {
-        let unspaced = |name: &Name| Key::new("", name.clone());
-        match self {
-            Self::Node(node) => unspaced(&node.name),
-            Self::Pod(pod) => pod.key(),
-            Self::Namespace(namespace) => unspaced(&namespace.name),
-            Self::PodOwner(_, pod_owner) => pod_owner.key(),
-            Self::PersistentVolume(volume) => unspaced(&volume.name),
-            Self::PersistentVolumeClaim(claim) => claim.key(),
-            Self::StorageClass(class) => unspaced(&class.name),
-            Self::CsiNode(node) => unspaced(&node.name),
-            Self::CsiDriver(driver) => unspaced(&driver.name),
-            Self::CsiStorageCapacity(capacity) => Key::new(capacity.namespace.clone(), capacity.name.clone()),
-            Self::VolumeAttachment(attachment) => unspaced(&attachment.name),
-            Self::PodDisruptionBudget(budget) => Key::new(budget.namespace.clone(), budget.name.clone()),
-            Self::ConfigMap(map) => map.key(),
-        }
-    }
-
-    /// Reads an object of a known kind, as an API server sends it, from any of serde's formats: the quick way, whose
-    /// errors do not know the field. What this refuses, [`Object::from_text`] may still read, and else explains.
-    pub fn deserialize<'de, D: serde::Deserializer<'de>>(kind: Kind, from: D) -> Result<Self, D::Error> {
-        use serde::Deserialize;
-        Ok(match kind {
-            Kind::Node => Self::Node(Deserialize::deserialize(from)?),
-            Kind::Pod => Self::Pod(Deserialize::deserialize(from)?),
-            Kind::Namespace => Self::Namespace(Deserialize::deserialize(from)?),
-            Kind::PodOwner(kind @ (PodOwnerKind::Service | PodOwnerKind::ReplicationController)) => {
-                Self::PodOwner(kind, SelectsByMap::deserialize(from)?.into())
-            }
-            Kind::PodOwner(kind) => Self::PodOwner(kind, SelectsBySelector::deserialize(from)?.into()),
-            Kind::PersistentVolume => Self::PersistentVolume(Deserialize::deserialize(from)?),
-            Kind::PersistentVolumeClaim => Self::PersistentVolumeClaim(Deserialize::deserialize(from)?),
-            Kind::StorageClass => Self::StorageClass(Deserialize::deserialize(from)?),
-            Kind::CsiNode => Self::CsiNode(Deserialize::deserialize(from)?),
-            Kind::CsiDriver => Self::CsiDriver(Deserialize::deserialize(from)?),
-            Kind::CsiStorageCapacity => Self::CsiStorageCapacity(Deserialize::deserialize(from)?),
-            Kind::VolumeAttachment => Self::VolumeAttachment(Deserialize::deserialize(from)?),
-            Kind::PodDisruptionBudget => Self::PodDisruptionBudget(Deserialize::deserialize(from)?),
-            Kind::ConfigMap => Self::ConfigMap(Deserialize::deserialize(from)?),
-        })
-    }
-
     /// Reads an object of a known kind from a text that holds it alone; problems name their fields.
     pub fn from_text(kind: Kind, source: &Source) -> Result<Self, Problems> {
         match &*manifest::read(source)? {
@@ -193,6 +107,9 @@ impl Reader {
 
     /// Reads one text. Problems are kept until the end, so that all are told at once.
     pub fn read(&mut self, source: &Source) {
+        if self.keeps.is_empty() && self.read_quickly(source).is_some() {
+            return;
+        }
         match manifest::read(source) {
             Ok(documents) => {
                 for document in &documents {
@@ -208,6 +125,45 @@ impl Reader {
         if self.problems.has_errors() { Err(self.problems) } else { Ok(self.read) }
     }
 
+    /// Reads a JSON text in which nothing is wrong; `None` if it is anything else, and then nothing was read.
+    fn read_quickly(&mut self, source: &Source) -> Option<()> {
+        let found = quick::objects(&source.text)?;
+        let (objects, skipped) = (self.read.objects.len(), self.read.skipped.clone());
+        let read = found.iter().try_for_each(|found| self.read_found(source, found));
+        if read.is_none() {
+            for object in self.read.objects.drain(objects..) {
+                self.first_seen.remove(&(object.kind(), object.key()));
+            }
+            self.read.skipped = skipped;
+        }
+        read
+    }
+
+    fn read_found(&mut self, source: &Source, found: &quick::Found<'_>) -> Option<()> {
+        let quick::Found { text, kind, group, line } = *found;
+        let Some(known) = Kind::of_group(group, kind) else {
+            serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
+            self.skip(kind, group);
+            return Some(());
+        };
+        let object = read_at_its_place(known, source, text)?;
+        let key = object.key();
+        match self.first_seen.entry((known, key.clone())) {
+            hash_map::Entry::Vacant(place) if !key.name.is_empty() => {
+                place.insert(format!("{}:{line}", source.name));
+            }
+            _ => return None,
+        }
+        self.read.objects.push(object);
+        Some(())
+    }
+
+    /// Counts an object that a scheduler does not read.
+    fn skip(&mut self, kind: &str, group: &str) {
+        let name = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        *self.read.skipped.entry(name).or_default() += 1;
+    }
+
     fn document(&mut self, source: &Source, value: &Value, path: &str) {
         let (kind, group) = match kind_and_group(source, value, path) {
             Ok(found) => found,
@@ -221,7 +177,7 @@ impl Reader {
 
     fn list(&mut self, source: &Source, kind: &str, group: &str, list: &Value, items: &Value, path: &str) {
         let path = if path.is_empty() { "items".to_owned() } else { format!("{path}.items") };
-        let manifest::Kind::List(items) = &items.kind else {
+        let manifest::ValueKind::List(items) = &items.kind else {
             if !items.is_null() {
                 let message = format!("expected a list, found {}", items.kind_name());
                 self.problems.push(problem(source, list, &path, message));
@@ -241,19 +197,16 @@ impl Reader {
     }
 
     fn one(&mut self, source: &Source, kind: &str, group: &str, value: &Value, path: &str) {
-        let known = KINDS.iter().find(|(g, k, ..)| *g == group && *k == kind);
-        let Some((.., kind, namespaced)) = known else {
-            let name = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-            *self.read.skipped.entry(name).or_default() += 1;
-            return;
+        let Some(known) = Kind::of_group(group, kind) else {
+            return self.skip(kind, group);
         };
-        match decode(source, *kind, value, path) {
+        match decode(source, known, value, path) {
             Ok(object) => {
-                if let Some(problem) = self.check_name(source, *kind, *namespaced, value, path) {
+                if let Some(problem) = self.check_name(source, known, value, path) {
                     self.problems.push(problem);
                 } else {
-                    if self.keeps.contains(kind) {
-                        self.read.texts.insert((*kind, object.key()), value.to_json());
+                    if self.keeps.contains(&known) {
+                        self.read.texts.insert((known, object.key()), value.to_json());
                     }
                     self.read.objects.push(object);
                 }
@@ -262,14 +215,7 @@ impl Reader {
         }
     }
 
-    fn check_name(
-        &mut self,
-        source: &Source,
-        kind: Kind,
-        namespaced: bool,
-        value: &Value,
-        path: &str,
-    ) -> Option<Problem> {
+    fn check_name(&mut self, source: &Source, kind: Kind, value: &Value, path: &str) -> Option<Problem> {
         let metadata = value.get("metadata");
         let field = |name| metadata.and_then(|m| m.get(name)).and_then(Value::as_str).unwrap_or("");
         let name = field("name");
@@ -284,20 +230,20 @@ impl Reader {
             return Some(problem);
         }
         let namespace: Name = match field("namespace") {
-            _ if !namespaced => "".into(),
+            _ if !kind.is_namespaced() => "".into(),
             "" => "default".into(),
             given => given.into(),
         };
         let key = Key::new(namespace, name);
         let place = format!("{}:{}", source.name, at.at.line);
         match self.first_seen.entry((kind, key.clone())) {
-            std::collections::hash_map::Entry::Occupied(first) => {
+            hash_map::Entry::Occupied(first) => {
                 let mut problem =
                     problem(source, at, &path, format!("{} {key} is defined twice", kind.name()));
                 problem.hint = Some(format!("the first one is at {}", first.get()));
                 Some(problem)
             }
-            std::collections::hash_map::Entry::Vacant(place_of) => {
+            hash_map::Entry::Vacant(place_of) => {
                 place_of.insert(place);
                 None
             }
@@ -305,43 +251,20 @@ impl Reader {
     }
 }
 
-/// Reads one object of a kind that a scheduler reads; `None` for any other kind.
-pub fn read_object(source: &Source, value: &Value, path: &str) -> Result<Option<Object>, Problems> {
-    let (kind, group) = kind_and_group(source, value, path)?;
-    match KINDS.iter().find(|(g, k, ..)| *g == group && *k == kind) {
-        Some((_, _, kind, _)) => decode(source, *kind, value, path).map(Some),
-        None => Ok(None),
+/// An object of a text; `None` if anything is wrong with it.
+fn read_at_its_place(kind: Kind, source: &Source, text: &str) -> Option<Object> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    match Object::deserialize(kind, &mut json) {
+        Ok(object) => json.end().ok().map(|()| object),
+        // What the quick way refuses may be well all the same.
+        Err(_) => Object::from_text(kind, &Source::new(source.name.clone(), text)).ok(),
     }
 }
 
-fn decode(source: &Source, kind: Kind, value: &Value, path: &str) -> Result<Object, Problems> {
-    fn typed<T: serde::de::DeserializeOwned>(
-        source: &Source,
-        value: &Value,
-        path: &str,
-    ) -> Result<T, Problems> {
-        manifest::decode(source, value, path, UnknownFields::Ignore)
-    }
-    Ok(match kind {
-        Kind::Node => Object::Node(typed(source, value, path)?),
-        Kind::Pod => Object::Pod(typed(source, value, path)?),
-        Kind::Namespace => Object::Namespace(typed(source, value, path)?),
-        Kind::PodOwner(kind @ (PodOwnerKind::Service | PodOwnerKind::ReplicationController)) => {
-            Object::PodOwner(kind, typed::<SelectsByMap>(source, value, path)?.into())
-        }
-        Kind::PodOwner(kind) => {
-            Object::PodOwner(kind, typed::<SelectsBySelector>(source, value, path)?.into())
-        }
-        Kind::PersistentVolume => Object::PersistentVolume(typed(source, value, path)?),
-        Kind::PersistentVolumeClaim => Object::PersistentVolumeClaim(typed(source, value, path)?),
-        Kind::StorageClass => Object::StorageClass(typed(source, value, path)?),
-        Kind::CsiNode => Object::CsiNode(typed(source, value, path)?),
-        Kind::CsiDriver => Object::CsiDriver(typed(source, value, path)?),
-        Kind::CsiStorageCapacity => Object::CsiStorageCapacity(typed(source, value, path)?),
-        Kind::VolumeAttachment => Object::VolumeAttachment(typed(source, value, path)?),
-        Kind::PodDisruptionBudget => Object::PodDisruptionBudget(typed(source, value, path)?),
-        Kind::ConfigMap => Object::ConfigMap(typed(source, value, path)?),
-    })
+/// Reads one object of a kind that a scheduler reads; `None` for any other kind.
+pub fn read_object(source: &Source, value: &Value, path: &str) -> Result<Option<Object>, Problems> {
+    let (kind, group) = kind_and_group(source, value, path)?;
+    Kind::of_group(&group, &kind).map(|kind| decode(source, kind, value, path)).transpose()
 }
 
 fn kind_and_group(source: &Source, value: &Value, path: &str) -> Result<(String, String), Problem> {

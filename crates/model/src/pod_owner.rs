@@ -13,6 +13,13 @@ pub struct Namespace {
     pub labels: Labels,
 }
 
+impl Namespace {
+    /// Its name.
+    pub fn key(&self) -> Key {
+        Key::new("", self.name.clone())
+    }
+}
+
 impl<'de> Deserialize<'de> for Namespace {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -116,6 +123,13 @@ pub struct PodDisruptionBudget {
     pub disruptions_allowed: i32,
     /// Pods whose disruption is under way and counted already.
     pub disrupted_pods: Vec<Name>,
+}
+
+impl PodDisruptionBudget {
+    /// `namespace/name`.
+    pub fn key(&self) -> Key {
+        Key::new(self.namespace.clone(), self.name.clone())
+    }
 }
 
 impl<'de> Deserialize<'de> for PodDisruptionBudget {

@@ -341,6 +341,13 @@ pub struct PersistentVolume {
     pub disk: Option<Disk>,
 }
 
+impl PersistentVolume {
+    /// Its name.
+    pub fn key(&self) -> Key {
+        Key::new("", self.name.clone())
+    }
+}
+
 /// The claim that a volume is for.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ClaimRef {
@@ -549,6 +556,13 @@ pub struct StorageClass {
     pub allowed_topologies: Vec<TopologyTerm>,
 }
 
+impl StorageClass {
+    /// Its name.
+    pub fn key(&self) -> Key {
+        Key::new("", self.name.clone())
+    }
+}
+
 /// Labels that nodes of a topology have, all of them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -601,6 +615,13 @@ pub struct CsiNode {
     pub migrated_plugins: Vec<Name>,
     /// The drivers.
     pub drivers: Vec<CsiNodeDriver>,
+}
+
+impl CsiNode {
+    /// Its name.
+    pub fn key(&self) -> Key {
+        Key::new("", self.name.clone())
+    }
 }
 
 /// A CSI driver on a node.
@@ -662,6 +683,13 @@ pub struct CsiDriver {
     pub storage_capacity: bool,
 }
 
+impl CsiDriver {
+    /// Its name.
+    pub fn key(&self) -> Key {
+        Key::new("", self.name.clone())
+    }
+}
+
 impl<'de> Deserialize<'de> for CsiDriver {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -699,6 +727,11 @@ pub struct CsiStorageCapacity {
 }
 
 impl CsiStorageCapacity {
+    /// `namespace/name`.
+    pub fn key(&self) -> Key {
+        Key::new(self.namespace.clone(), self.name.clone())
+    }
+
     /// How large a volume can be: the most precise that is known.
     pub fn volume_limit(&self) -> Option<Quantity> {
         self.maximum_volume_size.or(self.capacity)
@@ -744,6 +777,13 @@ pub struct VolumeAttachment {
     pub node: Name,
     /// The volume.
     pub volume: Option<Name>,
+}
+
+impl VolumeAttachment {
+    /// Its name.
+    pub fn key(&self) -> Key {
+        Key::new("", self.name.clone())
+    }
 }
 
 impl<'de> Deserialize<'de> for VolumeAttachment {

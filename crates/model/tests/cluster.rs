@@ -5,10 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use supercargo_model::{
-    Cluster, Key, Pod,
-    object::{Kind, Object},
-};
+use supercargo_model::{Cluster, Key, Pod, object::Kind};
 use support::{node, order, pod};
 
 fn key(name: &str) -> Key {
@@ -211,10 +208,7 @@ fn services_are_those_of_a_namespace() {
         cluster.services(namespace).map(|s| s.name.to_string()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!((&*names(&cluster, "b"), &*names(&cluster, "")), ("db web", ""));
-    let Some(Object::PodOwner(kind, pod_owner)) = support::objects(&service("b", "web")).pop() else {
-        panic!("a service");
-    };
-    cluster.remove(Kind::PodOwner(kind), &pod_owner.key());
+    cluster.remove(Kind::Service, &Key::new("b", "web"));
     assert_eq!((&*names(&cluster, "b"), &*names(&cluster, "a")), ("db", "web"));
 }
 

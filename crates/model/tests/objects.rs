@@ -207,3 +207,85 @@ fn what_a_node_says_of_itself_is_read_without_what_is_no_text() {
         node.system_info.iter().map(|(field, value)| (&**field, &**value)).collect();
     assert_eq!(info, [("kernelVersion", "5.4.0-34"), ("kubeProxyVersion", ""), ("machineID", "m")]);
 }
+
+/// What comes of a text: the objects, what was skipped, and every problem in words.
+fn outcome(mut reader: Reader, text: &str) -> String {
+    reader.read(&Source::new("a.json", r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"earlier"}}"#));
+    reader.read(&Source::new("b.json", text));
+    match reader.finish() {
+        Ok(Objects { objects, skipped, .. }) => format!("{objects:#?} {skipped:?}"),
+        Err(problems) => problems.to_string(),
+    }
+}
+
+/// The quick way and the located one, which is taken where texts are kept, come to the same.
+fn read_alike(text: &str) {
+    let quick = outcome(Reader::default(), text);
+    let located = outcome(Reader::keeping([Kind::ConfigMap]), text);
+    assert_eq!(quick, located, "{text}");
+}
+
+#[test]
+fn what_is_read_quickly_is_read_alike() {
+    let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"a": "\u0062\n"}},
+        "spec": {"priority": 5, "containers": [{"name": "c", "resources": {"requests": {"cpu": "100m", "memory": 5}}}],
+                 "nodeSelector": null}, "status": {"x": [1, -2.5e3, true, false, null, {}, []]}}"#;
+    let node = r#"{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}"#;
+    let secret = r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}"#;
+    let list = |items: &str| format!(r#"{{"apiVersion": "v1", "items": [{items}], "kind": "List"}}"#);
+    let deep = |depth: usize| {
+        let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        format!(r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p"}},"x":{nested}}}"#)
+    };
+    let many: Vec<String> = (0..40).map(|i| format!(r#""k{}":"v""#, i % 39)).collect();
+    let labels = |keys: &[String]| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Node","metadata":{{"name":"n","labels":{{{}}}}}}}"#,
+            keys.join(",")
+        )
+    };
+    let texts = [
+        pod.to_owned(),
+        format!("\u{feff} {pod}\n{node}\n\n{secret}"),
+        list(&[pod, node, secret].join(",\n")),
+        list(&list(node)),
+        list(""),
+        r#"{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}"#.into(),
+        r#"{"apiVersion":"v1","kind":"PodList","items":null}"#.into(),
+        r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"items":[1]}"#.into(),
+        // Names that are there twice, in this text or in an earlier one.
+        list(&[pod, node, pod].join(",")),
+        list(r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"earlier","namespace":"default"}}"#),
+        // Keys that are written twice, where a scheduler reads and where it does not.
+        r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"x":1,"x":2}}"#.into(),
+        r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","n\u0061me":"q"}}"#.into(),
+        labels(&many[..39]),
+        labels(&many),
+        // Escapes of pairs, and of half a pair.
+        r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","x":"\ud83d\ude00"}}"#.into(),
+        r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","x":"\ud83d"}}"#.into(),
+        deep(126),
+        deep(127),
+        deep(128),
+        "[]".into(),
+        "{a: flow, of: YAML}".into(),
+        r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"priority":"high"}}"#.into(),
+        r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"priority":01}}"#.into(),
+        r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"p"},"data":nonsense}"#.into(),
+    ];
+    for text in &texts {
+        read_alike(text);
+    }
+}
+
+#[test]
+fn a_broken_text_is_told_alike_wherever_it_is_broken() {
+    let text = r#"{"apiVersion":"v1","items":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"a":"\u0062"}},
+"spec":{"priority":5}},{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"}}],"kind":"List"}"#;
+    for at in 0..text.len() {
+        read_alike(&text[..at]);
+        for with in ["", "\"", "}", ",", "x", "\\", "1"] {
+            read_alike(&format!("{}{with}{}", &text[..at], &text[at + 1..]));
+        }
+    }
+}

@@ -12,10 +12,9 @@ use supercargo_model::{
     object::{Object, read_object},
 };
 
-use crate::{
-    report::{PreemptionReport, Refusal, Report},
-    setup::{self, ALL_NODES, Overrides},
-};
+use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
+
+use crate::report::{PreemptionReport, Refusal, Report};
 
 /// A cluster, pods, and what kube-scheduler made of them.
 pub struct Scenario {

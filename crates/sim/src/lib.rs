@@ -8,6 +8,5 @@ pub mod configurations;
 pub mod conformance;
 pub mod report;
 pub mod sampling;
-pub mod setup;
 pub mod simulate;
 pub mod trace;

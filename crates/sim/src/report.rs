@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use supercargo_engine::{Decision, Outcome};
-use supercargo_framework::preemption::Rejection;
+use supercargo_framework::preemption::{Nomination, Rejection};
 use supercargo_model::Name;
 
 /// What came of a pod.
@@ -48,6 +48,13 @@ pub struct Report {
     /// What ties were broken by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// How many times the pod was tried, if more than once. This is the last attempt; but `preemption` is what room was made
+    /// by for an earlier one, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// The pod had to leave later for a more important one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub evicted: bool,
 }
 
 /// Who refused, and why.
@@ -150,22 +157,35 @@ impl Report {
             preemption: preemption(decision),
             scheduler_name: Some(decision.scheduler_name.to_string()),
             seed: Some(decision.seed),
+            attempts: None,
+            evicted: false,
         }
+    }
+
+    /// The same, as the last of several attempts, with the room that was made for an earlier one.
+    #[must_use]
+    pub fn after(mut self, attempts: u32, made_room: Option<&Nomination>) -> Self {
+        self.attempts = (attempts > 1).then_some(attempts);
+        if let Some(nomination) = made_room
+            && self.preemption.as_ref().is_none_or(|preemption| preemption.nominated_node.is_empty())
+        {
+            self.preemption = Some(PreemptionReport::new(nomination));
+        }
+        self
+    }
+}
+
+impl PreemptionReport {
+    fn new(nomination: &Nomination) -> Self {
+        let mut victims: Vec<String> = (nomination.victims.iter()).map(|pod| pod.key().to_string()).collect();
+        victims.sort();
+        Self { nominated_node: nomination.node.to_string(), victims: Some(victims), message: None }
     }
 }
 
 fn preemption(decision: &Decision) -> Option<PreemptionReport> {
     Some(match decision.preemption.as_ref()? {
-        Ok(nomination) => {
-            let mut victims: Vec<String> =
-                (nomination.victims.iter()).map(|pod| pod.key().to_string()).collect();
-            victims.sort();
-            PreemptionReport {
-                nominated_node: nomination.node.to_string(),
-                victims: Some(victims),
-                message: None,
-            }
-        }
+        Ok(nomination) => PreemptionReport::new(nomination),
         Err(status) => PreemptionReport { message: Some(status.message()), ..PreemptionReport::default() },
     })
 }

@@ -7,10 +7,9 @@ use supercargo_framework::registry::Registry;
 use supercargo_manifest::{self as manifest, Problem, Problems, Source, UnknownFields, Value};
 use supercargo_model::{Cluster, Pod, object::Object, object::read_object};
 
-use crate::{
-    conformance::CheckedCases,
-    setup::{self, Overrides},
-};
+use supercargo_scheduler::setup::{self, Overrides};
+
+use crate::conformance::CheckedCases;
 
 /// kube-scheduler's own least number of feasible nodes; the data was made with it.
 const MIN_FEASIBLE_NODES_TO_FIND: usize = 100;

@@ -4,10 +4,8 @@ use std::alloc::System;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use supercargo_engine::Placement;
-use supercargo_sim::{
-    bench::{Size, Workload, cluster, pending},
-    setup::{self, Overrides},
-};
+use supercargo_scheduler::setup::{self, Overrides};
+use supercargo_sim::bench::{Size, Workload, cluster, pending};
 
 #[global_allocator]
 static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

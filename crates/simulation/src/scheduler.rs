@@ -6,17 +6,16 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use supercargo_config::Configuration;
-use supercargo_extender::NoWatcher;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
     scheduler::meter::{Attempted, Meter, QueueStats},
     world::SharedWorld,
 };
 use supercargo_manifest::Problems;
-use supercargo_scheduler::{Outside, assemble, campaign};
+use supercargo_scheduler::{Options, Running, start};
 use supercargo_testcluster::ApiServer;
-use tokio::sync::oneshot;
 
 use crate::{
     executor::{Executor, ProcessId},
@@ -32,8 +31,7 @@ pub struct SchedulerProcess {
     executor: Arc<Executor>,
     id: ProcessId,
     meter: Arc<Counters>,
-    stop: Option<oneshot::Sender<()>>,
-    ended: Arc<Mutex<bool>>,
+    running: Option<Running>,
 }
 
 impl SchedulerProcess {
@@ -48,32 +46,18 @@ impl SchedulerProcess {
         let id = executor.process();
         let world: SharedWorld = Arc::new(SimulatedWorld::new(executor, id, server, seed));
         let meter = Arc::new(Counters::default());
-        let lease = campaign(&world, configuration);
-        let watchers = (meter.clone() as _, Arc::new(NoWatcher) as _);
-        let scheduler =
-            assemble(&world, configuration, registry, lease.clone(), watchers, &Outside::default())?;
-        let (stop, stopped) = oneshot::channel::<()>();
-        let ended = Arc::new(Mutex::new(false));
-        let end = ended.clone();
-        executor.spawn(
-            id,
-            Box::pin(async move {
-                // Who holds the other end never lets it go without meaning it.
-                scheduler.run(async { drop(stopped.await) }).await;
-                if let Some(lease) = &lease {
-                    lease.release().await;
-                }
-                *locked(&end) = true;
-            }),
-        );
-        Ok(Self { executor: executor.clone(), id, meter, stop: Some(stop), ended })
+        let options = Options { meter: meter.clone(), ..Options::default() };
+        let running = start(&world, configuration, registry, options)?;
+        Ok(Self { executor: executor.clone(), id, meter, running: Some(running) })
     }
 
     /// Asks it to stop, and waits until it has; what it leaves behind ends with it.
     pub fn stop(mut self) {
         self.resume();
-        drop(self.stop.take());
-        self.executor.run_until(|| *locked(&self.ended), STOPS_WITHIN);
+        let Some(running) = self.running.take() else { return };
+        let mut stopped = Box::pin(running.stop());
+        let executor = self.executor.clone();
+        executor.run_until(|| (&mut stopped).now_or_never().is_some(), STOPS_WITHIN);
     }
 
     /// Stands still, as by SIGSTOP.

@@ -1,4 +1,6 @@
-//! The resources that the server knows, in one table.
+//! The resources that the server knows, in one table: those that a scheduler reads are told by the model's table of kinds.
+
+use supercargo_model::{ApiResource, Kind};
 
 /// A resource as discovery tells it.
 #[derive(Debug)]
@@ -6,7 +8,6 @@ pub(crate) struct Resource {
     pub(crate) group: &'static str,
     pub(crate) version: &'static str,
     pub(crate) plural: &'static str,
-    pub(crate) singular: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) short_names: &'static [&'static str],
     pub(crate) namespaced: bool,
@@ -26,6 +27,11 @@ impl Resource {
     /// `pods`, or `deployments.apps`.
     pub(crate) fn qualified(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// `pod`.
+    pub(crate) fn singular(&self) -> String {
+        self.kind.to_lowercase()
     }
 
     pub(crate) fn has(&self, subresource: &str) -> bool {
@@ -94,7 +100,7 @@ pub(crate) fn of_kind(api_version: &str, kind: &str) -> Option<&'static Resource
 pub(crate) fn named(name: &str) -> Option<&'static Resource> {
     ALL.iter().copied().find(|known| {
         known.plural == name
-            || known.singular == name
+            || known.singular() == name
             || known.short_names.contains(&name)
             || known.qualified() == name
             || known.kind == name
@@ -115,18 +121,29 @@ pub(crate) fn group_versions() -> Vec<(&'static str, &'static str)> {
 const NAMESPACED: bool = true;
 const CLUSTER_WIDE: bool = false;
 
+const fn api(
+    group: &'static str,
+    version: &'static str,
+    plural: &'static str,
+    kind: &'static str,
+    namespaced: bool,
+) -> ApiResource {
+    ApiResource { group, version, plural, kind, namespaced }
+}
+
 macro_rules! resources {
-    ($($name:ident: $group:literal $version:literal, $plural:literal $singular:literal $kind:literal,
-       $short_names:expr, $namespaced:expr, $subresources:expr;)*) => {
-        $(pub(crate) static $name: Resource = Resource {
-            group: $group,
-            version: $version,
-            plural: $plural,
-            singular: $singular,
-            kind: $kind,
-            short_names: &$short_names,
-            namespaced: $namespaced,
-            subresources: &$subresources,
+    ($($name:ident: $api:expr, $short_names:expr, $subresources:expr;)*) => {
+        $(pub(crate) static $name: Resource = {
+            const API: ApiResource = $api;
+            Resource {
+                group: API.group,
+                version: API.version,
+                plural: API.plural,
+                kind: API.kind,
+                short_names: &$short_names,
+                namespaced: API.namespaced,
+                subresources: &$subresources,
+            }
         };)*
 
         /// Every resource.
@@ -135,61 +152,49 @@ macro_rules! resources {
 }
 
 resources! {
-    NAMESPACES: "" "v1", "namespaces" "namespace" "Namespace", ["ns"], CLUSTER_WIDE, ["status"];
-    NODES: "" "v1", "nodes" "node" "Node", ["no"], CLUSTER_WIDE, ["status"];
-    PODS: "" "v1", "pods" "pod" "Pod", ["po"], NAMESPACED, ["status", "binding", "eviction", "resize"];
-    SERVICES: "" "v1", "services" "service" "Service", ["svc"], NAMESPACED, ["status"];
-    REPLICATION_CONTROLLERS: "" "v1", "replicationcontrollers" "replicationcontroller" "ReplicationController",
-        ["rc"], NAMESPACED, ["status"];
-    PERSISTENT_VOLUMES: "" "v1", "persistentvolumes" "persistentvolume" "PersistentVolume", ["pv"],
-        CLUSTER_WIDE, ["status"];
-    PERSISTENT_VOLUME_CLAIMS: "" "v1", "persistentvolumeclaims" "persistentvolumeclaim" "PersistentVolumeClaim",
-        ["pvc"], NAMESPACED, ["status"];
-    CONFIG_MAPS: "" "v1", "configmaps" "configmap" "ConfigMap", ["cm"], NAMESPACED, [];
-    SECRETS: "" "v1", "secrets" "secret" "Secret", [], NAMESPACED, [];
-    SERVICE_ACCOUNTS: "" "v1", "serviceaccounts" "serviceaccount" "ServiceAccount", ["sa"], NAMESPACED, [];
-    EVENTS: "" "v1", "events" "event" "Event", ["ev"], NAMESPACED, [];
-    ENDPOINTS: "" "v1", "endpoints" "endpoints" "Endpoints", ["ep"], NAMESPACED, [];
-    DEPLOYMENTS: "apps" "v1", "deployments" "deployment" "Deployment", ["deploy"], NAMESPACED, ["status", "scale"];
-    REPLICA_SETS: "apps" "v1", "replicasets" "replicaset" "ReplicaSet", ["rs"], NAMESPACED, ["status", "scale"];
-    STATEFUL_SETS: "apps" "v1", "statefulsets" "statefulset" "StatefulSet", ["sts"], NAMESPACED,
-        ["status", "scale"];
-    DAEMON_SETS: "apps" "v1", "daemonsets" "daemonset" "DaemonSet", ["ds"], NAMESPACED, ["status"];
-    JOBS: "batch" "v1", "jobs" "job" "Job", [], NAMESPACED, ["status"];
-    POD_DISRUPTION_BUDGETS: "policy" "v1", "poddisruptionbudgets" "poddisruptionbudget" "PodDisruptionBudget",
-        ["pdb"], NAMESPACED, ["status"];
-    STORAGE_CLASSES: "storage.k8s.io" "v1", "storageclasses" "storageclass" "StorageClass", ["sc"],
-        CLUSTER_WIDE, [];
-    CSI_NODES: "storage.k8s.io" "v1", "csinodes" "csinode" "CSINode", [], CLUSTER_WIDE, [];
-    CSI_DRIVERS: "storage.k8s.io" "v1", "csidrivers" "csidriver" "CSIDriver", [], CLUSTER_WIDE, [];
-    CSI_STORAGE_CAPACITIES: "storage.k8s.io" "v1", "csistoragecapacities" "csistoragecapacity"
-        "CSIStorageCapacity", [], NAMESPACED, [];
-    VOLUME_ATTACHMENTS: "storage.k8s.io" "v1", "volumeattachments" "volumeattachment" "VolumeAttachment", [],
-        CLUSTER_WIDE, ["status"];
-    PRIORITY_CLASSES: "scheduling.k8s.io" "v1", "priorityclasses" "priorityclass" "PriorityClass", ["pc"],
-        CLUSTER_WIDE, [];
-    ROLES: "rbac.authorization.k8s.io" "v1", "roles" "role" "Role", [], NAMESPACED, [];
-    ROLE_BINDINGS: "rbac.authorization.k8s.io" "v1", "rolebindings" "rolebinding" "RoleBinding", [], NAMESPACED,
-        [];
-    CLUSTER_ROLES: "rbac.authorization.k8s.io" "v1", "clusterroles" "clusterrole" "ClusterRole", [], CLUSTER_WIDE,
-        [];
-    CLUSTER_ROLE_BINDINGS: "rbac.authorization.k8s.io" "v1", "clusterrolebindings" "clusterrolebinding"
-        "ClusterRoleBinding", [], CLUSTER_WIDE, [];
-    LEASES: "coordination.k8s.io" "v1", "leases" "lease" "Lease", [], NAMESPACED, [];
-    NEW_EVENTS: "events.k8s.io" "v1", "events" "event" "Event", ["ev"], NAMESPACED, [];
-    TOKEN_REVIEWS: "authentication.k8s.io" "v1", "tokenreviews" "tokenreview" "TokenReview", [],
-        CLUSTER_WIDE, [];
-    SUBJECT_ACCESS_REVIEWS: "authorization.k8s.io" "v1", "subjectaccessreviews" "subjectaccessreview"
-        "SubjectAccessReview", [], CLUSTER_WIDE, [];
-    SELF_SUBJECT_ACCESS_REVIEWS: "authorization.k8s.io" "v1", "selfsubjectaccessreviews"
-        "selfsubjectaccessreview" "SelfSubjectAccessReview", [], CLUSTER_WIDE, [];
-    DEVICE_CLASSES: "resource.k8s.io" "v1", "deviceclasses" "deviceclass" "DeviceClass", [], CLUSTER_WIDE, [];
-    RESOURCE_CLAIMS: "resource.k8s.io" "v1", "resourceclaims" "resourceclaim" "ResourceClaim", [], NAMESPACED,
-        ["status"];
-    RESOURCE_SLICES: "resource.k8s.io" "v1", "resourceslices" "resourceslice" "ResourceSlice", [],
-        CLUSTER_WIDE, [];
-    RESOURCE_CLAIM_TEMPLATES: "resource.k8s.io" "v1", "resourceclaimtemplates" "resourceclaimtemplate"
-        "ResourceClaimTemplate", [], NAMESPACED, [];
+    NAMESPACES: *Kind::Namespace.api(), ["ns"], ["status"];
+    NODES: *Kind::Node.api(), ["no"], ["status"];
+    PODS: *Kind::Pod.api(), ["po"], ["status", "binding", "eviction", "resize"];
+    SERVICES: *Kind::Service.api(), ["svc"], ["status"];
+    REPLICATION_CONTROLLERS: *Kind::ReplicationController.api(), ["rc"], ["status"];
+    PERSISTENT_VOLUMES: *Kind::PersistentVolume.api(), ["pv"], ["status"];
+    PERSISTENT_VOLUME_CLAIMS: *Kind::PersistentVolumeClaim.api(), ["pvc"], ["status"];
+    CONFIG_MAPS: *Kind::ConfigMap.api(), ["cm"], [];
+    SECRETS: api("", "v1", "secrets", "Secret", NAMESPACED), [], [];
+    SERVICE_ACCOUNTS: api("", "v1", "serviceaccounts", "ServiceAccount", NAMESPACED), ["sa"], [];
+    EVENTS: api("", "v1", "events", "Event", NAMESPACED), ["ev"], [];
+    ENDPOINTS: api("", "v1", "endpoints", "Endpoints", NAMESPACED), ["ep"], [];
+    DEPLOYMENTS: api("apps", "v1", "deployments", "Deployment", NAMESPACED), ["deploy"], ["status", "scale"];
+    REPLICA_SETS: *Kind::ReplicaSet.api(), ["rs"], ["status", "scale"];
+    STATEFUL_SETS: *Kind::StatefulSet.api(), ["sts"], ["status", "scale"];
+    DAEMON_SETS: api("apps", "v1", "daemonsets", "DaemonSet", NAMESPACED), ["ds"], ["status"];
+    JOBS: api("batch", "v1", "jobs", "Job", NAMESPACED), [], ["status"];
+    POD_DISRUPTION_BUDGETS: *Kind::PodDisruptionBudget.api(), ["pdb"], ["status"];
+    STORAGE_CLASSES: *Kind::StorageClass.api(), ["sc"], [];
+    CSI_NODES: *Kind::CsiNode.api(), [], [];
+    CSI_DRIVERS: *Kind::CsiDriver.api(), [], [];
+    CSI_STORAGE_CAPACITIES: *Kind::CsiStorageCapacity.api(), [], [];
+    VOLUME_ATTACHMENTS: *Kind::VolumeAttachment.api(), [], ["status"];
+    PRIORITY_CLASSES: api("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", CLUSTER_WIDE),
+        ["pc"], [];
+    ROLES: api("rbac.authorization.k8s.io", "v1", "roles", "Role", NAMESPACED), [], [];
+    ROLE_BINDINGS: api("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", NAMESPACED), [], [];
+    CLUSTER_ROLES: api("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", CLUSTER_WIDE), [], [];
+    CLUSTER_ROLE_BINDINGS: api("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", CLUSTER_WIDE),
+        [], [];
+    LEASES: api("coordination.k8s.io", "v1", "leases", "Lease", NAMESPACED), [], [];
+    NEW_EVENTS: api("events.k8s.io", "v1", "events", "Event", NAMESPACED), ["ev"], [];
+    TOKEN_REVIEWS: api("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", CLUSTER_WIDE), [], [];
+    SUBJECT_ACCESS_REVIEWS: api("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", CLUSTER_WIDE),
+        [], [];
+    SELF_SUBJECT_ACCESS_REVIEWS: api("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", CLUSTER_WIDE),
+        [], [];
+    DEVICE_CLASSES: api("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", CLUSTER_WIDE), [], [];
+    RESOURCE_CLAIMS: api("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", NAMESPACED),
+        [], ["status"];
+    RESOURCE_SLICES: api("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", CLUSTER_WIDE), [], [];
+    RESOURCE_CLAIM_TEMPLATES: api("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", NAMESPACED),
+        [], [];
 }
 
 #[cfg(test)]
@@ -200,6 +205,14 @@ mod tests {
     fn both_kinds_of_events_are_one_set_of_objects() {
         assert_eq!(NEW_EVENTS.slot(), EVENTS.slot());
         assert_ne!(PODS.slot(), NODES.slot());
+    }
+
+    #[test]
+    fn every_kind_that_a_scheduler_reads_is_served() {
+        for kind in Kind::ALL {
+            let api = kind.api();
+            assert!(of_kind(&api.api_version(), api.kind).is_some(), "{kind:?}");
+        }
     }
 
     #[test]

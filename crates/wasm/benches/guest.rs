@@ -16,10 +16,8 @@ use supercargo_framework::{
 };
 use supercargo_manifest::Source;
 use supercargo_model::{Cluster, NodeId, Pod};
-use supercargo_sim::{
-    bench::{self, Size, Workload},
-    setup::{self, ALL_NODES, Overrides},
-};
+use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
+use supercargo_sim::bench::{self, Size, Workload};
 use supercargo_wasm::{Host, testing::example_guest};
 
 /// As many nodes as the promise speaks of.

@@ -8,10 +8,8 @@ use std::{
 use supercargo_framework::registry::Registry;
 use supercargo_manifest::Problems;
 use supercargo_model::Cluster;
-use supercargo_sim::{
-    setup::{self, ALL_NODES, Overrides},
-    trace::{self, Expectation, Trace},
-};
+use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
+use supercargo_sim::trace::{self, Expectation, Trace};
 
 use super::{differences::Differences, print_verdict};
 use crate::{

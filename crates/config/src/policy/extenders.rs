@@ -1,7 +1,7 @@
 //! The extenders of a policy: their keys were read without regard to case, and their timeout was a number of
 //! nanoseconds.
 
-use supercargo_manifest::{Entry, Kind, Problems, Value, nearest};
+use supercargo_manifest::{Entry, Problems, Value, ValueKind, nearest};
 
 use crate::{Duration, place::Text, tree::At};
 
@@ -25,7 +25,7 @@ pub(super) fn translate(text: Text<'_>, problems: &mut Problems) -> Vec<Value> {
     let extenders = text.find("extenders").map(Value::items).unwrap_or_default();
     let translated = extenders.iter().enumerate().map(|(index, extender)| {
         let entries = extender.entries().iter().filter_map(|entry| field(index, entry, text, problems));
-        Value { at: extender.at, kind: Kind::Map(entries.collect()) }
+        Value { at: extender.at, kind: ValueKind::Map(entries.collect()) }
     });
     translated.collect()
 }

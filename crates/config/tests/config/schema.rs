@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use supercargo_config::{default_configuration, load, schema};
-use supercargo_manifest::{Kind, Source, Value as Located};
+use supercargo_manifest::{Source, Value as Located, ValueKind};
 
 fn the_schema() -> Value {
     serde_json::from_str(&schema(&supercargo_plugins::registry())).expect("the schema is JSON")
@@ -11,12 +11,12 @@ fn the_schema() -> Value {
 fn json(text: &str) -> Value {
     fn plain(value: &Located) -> Value {
         match &value.kind {
-            Kind::Null => Value::Null,
-            Kind::Bool(boolean) => Value::Bool(*boolean),
-            Kind::Number(text) => serde_json::from_str(text).expect("the number is plain"),
-            Kind::String(text) => Value::String(text.to_string()),
-            Kind::List(items) => items.iter().map(plain).collect(),
-            Kind::Map(entries) => entries.iter().map(|e| (e.key.to_string(), plain(&e.value))).collect(),
+            ValueKind::Null => Value::Null,
+            ValueKind::Bool(boolean) => Value::Bool(*boolean),
+            ValueKind::Number(text) => serde_json::from_str(text).expect("the number is plain"),
+            ValueKind::String(text) => Value::String(text.to_string()),
+            ValueKind::List(items) => items.iter().map(plain).collect(),
+            ValueKind::Map(entries) => entries.iter().map(|e| (e.key.to_string(), plain(&e.value))).collect(),
         }
     }
     plain(&text.parse().expect("it is YAML"))

@@ -31,7 +31,7 @@ use supercargo_model::{Cluster, Key, Name, Pod};
 pub use backoff::Backoff;
 pub use entry::Refusal;
 pub use order::{Admission, Queue};
-pub use report::{Cause, Counts, Incoming, Pending, Place, Popped, QueueName};
+pub use report::{Cause, Counts, Incoming, Pending, Place, Popped, QueueName, QueueObserver};
 
 use backoff::KeptBack;
 use entry::{Entries, Entry, Spot};
@@ -118,6 +118,7 @@ pub struct SchedulingQueue {
     incoming: Incoming,
     bound_after_flush: u64,
     stopwatch: Option<Arc<dyn Stopwatch>>,
+    observer: Option<Arc<dyn QueueObserver>>,
 }
 
 impl SchedulingQueue {
@@ -149,12 +150,18 @@ impl SchedulingQueue {
             incoming: Incoming::default(),
             bound_after_flush: 0,
             stopwatch: None,
+            observer: None,
         }
     }
 
     /// Takes the times of hints from here on.
     pub fn time_with(&mut self, stopwatch: Arc<dyn Stopwatch>) {
         self.stopwatch = Some(stopwatch);
+    }
+
+    /// Shows how it changes from here on.
+    pub fn observe_with(&mut self, observer: Arc<dyn QueueObserver>) {
+        self.observer = Some(observer);
     }
 
     /// Pods wait for events no longer than this from here on.
@@ -297,6 +304,9 @@ impl SchedulingQueue {
         }
         self.detach(slot);
         let entry = self.entries.remove(slot)?;
+        if let Some(observer) = &self.observer {
+            observer.left(&entry.pod, why);
+        }
         let gone = [Event::new(Resource::UnscheduledPod, Action::Delete)];
         self.tell_others(&gone, &Change::Pod(Some(&entry.pod), None), at);
         if why == Removal::Deleted && entry.pod.nominated_node.is_some() {

@@ -89,8 +89,12 @@ impl SchedulingQueue {
         self.arrivals
     }
 
-    pub(super) fn count(&mut self, queue: QueueName, cause: Cause) {
+    /// Counts a pod that came into a queue.
+    fn came(&mut self, slot: usize, queue: QueueName, cause: Cause) {
         *self.incoming.entry((queue, cause)).or_default() += 1;
+        if let Some(observer) = &self.observer {
+            observer.queued(&self.entries.at(slot).pod, queue, cause);
+        }
     }
 
     /// Wakes the pods that an event can help, among those that are meant.
@@ -203,11 +207,11 @@ impl SchedulingQueue {
         let until = self.settings.backoff.window(entry.since, entry.failures());
         if strategy == Strategy::Stay {
             self.put_parked(slot);
-            self.count(QueueName::Unschedulable, cause);
+            self.came(slot, QueueName::Unschedulable, cause);
         } else if self.is_held(slot, at.cluster) {
             self.put_parked(slot);
             if !(was_parked && concerns_one(cause)) {
-                self.count(QueueName::Unschedulable, cause);
+                self.came(slot, QueueName::Unschedulable, cause);
             }
         } else if let Some(until) = until
             && strategy == Strategy::AfterBackoff
@@ -255,7 +259,7 @@ impl SchedulingQueue {
         entry.first_queued.get_or_insert(now);
         entry.spot = Spot::Active;
         self.active.insert(entry.turn());
-        self.count(QueueName::Active, cause);
+        self.came(slot, QueueName::Active, cause);
     }
 
     fn put_backoff(&mut self, slot: usize, until: Duration, cause: Cause) {
@@ -267,7 +271,7 @@ impl SchedulingQueue {
             entry.spot = Spot::Backoff(until);
             self.backoff.insert(until, entry.turn());
         }
-        self.count(QueueName::Backoff, cause);
+        self.came(slot, QueueName::Backoff, cause);
     }
 
     fn put_parked(&mut self, slot: usize) {
@@ -307,7 +311,7 @@ impl SchedulingQueue {
         loop {
             let turn = self.backoff.pop()?;
             if let Some(slot) = self.whose(&turn, Place::Backoff) {
-                self.count(QueueName::Active, Cause::PopFromBackoffQ);
+                self.came(slot, QueueName::Active, Cause::PopFromBackoffQ);
                 return Some(slot);
             }
         }

@@ -5,7 +5,10 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 use supercargo_framework::event::Event;
 use supercargo_model::{Name, Pod};
 
-use super::entry::{Entry, Refusal, Spot};
+use super::{
+    Removal,
+    entry::{Entry, Refusal, Spot},
+};
 
 /// Where a pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -71,6 +74,15 @@ impl Cause {
             Self::UnschedulableTimeout => "UnschedulableTimeout",
         })
     }
+}
+
+/// Sees how the queue changes. It must be quick: nobody is scheduled meanwhile.
+pub trait QueueObserver: Send + Sync {
+    /// A pod came into a queue.
+    fn queued(&self, pod: &Pod, queue: QueueName, cause: Cause);
+
+    /// A pod left all of them.
+    fn left(&self, pod: &Pod, why: Removal);
 }
 
 /// How many pods came into each queue, and why.

@@ -45,9 +45,10 @@ struct Version {
 
 /// Asks the API server whether it serves a resource.
 pub(super) async fn served(world: &dyn World, resource: &Resource) -> Served {
-    let group_version = resource.group_version();
+    let api = resource.kind.api();
+    let group_version = &api.group_version_path();
     let known = match get::<ResourceList>(world, group_version).await {
-        Ok(list) => Some(list.resources.iter().any(|named| named.name == resource.plural())),
+        Ok(list) => Some(list.resources.iter().any(|named| named.name == api.plural)),
         Err(404) => serves_group_version(world, group_version).await,
         Err(_) => None,
     };

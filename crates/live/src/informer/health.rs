@@ -48,5 +48,5 @@ impl InformerHealth {
 }
 
 fn place(resource: &Resource) -> (String, String) {
-    (resource.path.to_string(), resource.field_selector.to_string())
+    (resource.path.clone(), resource.field_selector.clone())
 }

@@ -29,7 +29,7 @@ pub(super) fn watch(resource: &Resource, version: &str, lifetime: Duration) -> R
 
 /// A page of the list, the first one without a mark to continue from.
 pub(super) fn page(resource: &Resource, continue_from: Option<&str>, paged: bool) -> Request {
-    let mut path = resource.path.to_string();
+    let mut path = resource.path.clone();
     let mut separator = '?';
     if paged {
         path.push_str(&format!("?limit={PAGE_OBJECTS}"));
@@ -59,7 +59,7 @@ fn with_selector(resource: &Resource, mut path: String) -> String {
 }
 
 /// A text as part of a query.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -72,13 +72,13 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use supercargo_model::Key;
+    use supercargo_model::{Key, Kind};
 
-    use super::{super::RESOURCES, *};
+    use super::*;
 
     #[test]
     fn pods_that_have_ended_are_never_asked_for() {
-        let pods = &RESOURCES[1];
+        let pods = &Resource::of(Kind::Pod).unwrap();
         let selector = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
         assert_eq!(
             watch(pods, "7", Duration::from_secs(300)).path,

@@ -2,25 +2,26 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
     time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
+use supercargo_model::Kind;
 use tokio::sync::mpsc;
 
-use super::{InformerHealth, RESOURCES, Resource, WatchEvent};
+use super::{InformerHealth, Resource, WatchEvent};
 use crate::{
     testing::{Answer, FakeWorld, Then},
     world::{Request, SharedWorld, Unanswered},
 };
 
-const NODES: &Resource = &RESOURCES[0];
-const PODS: &Resource = &RESOURCES[1];
-const SERVICES: &Resource = &RESOURCES[3];
-const BUDGETS: &Resource = &RESOURCES[RESOURCES.len() - 1];
+static NODES: LazyLock<Resource> = LazyLock::new(|| Resource::of(Kind::Node).unwrap());
+static PODS: LazyLock<Resource> = LazyLock::new(|| Resource::of(Kind::Pod).unwrap());
+static SERVICES: LazyLock<Resource> = LazyLock::new(|| Resource::of(Kind::Service).unwrap());
+static BUDGETS: LazyLock<Resource> = LazyLock::new(|| Resource::of(Kind::PodDisruptionBudget).unwrap());
 
 /// A server with one resource: its objects, and every change since the start.
 #[derive(Default)]
@@ -180,7 +181,7 @@ fn a_streaming_list_becomes_a_watch() {
     let server = Server::new();
     server.lock().unwrap().put("a", "u1");
     let world = world_of(&server);
-    let mut watch_events = open(&world, NODES);
+    let mut watch_events = open(&world, &NODES);
     world.run_for(A_WHILE);
     assert_eq!(told(&mut watch_events), ["+a/u1@1", "synced"]);
     server.lock().unwrap().put("b", "u2");
@@ -200,7 +201,7 @@ fn without_streaming_lists_there_are_pages() {
     server.lock().unwrap().streams_lists = false;
     server.lock().unwrap().page_size = 2;
     let world = world_of(&server);
-    let mut watch_events = open(&world, NODES);
+    let mut watch_events = open(&world, &NODES);
     world.run_for(A_WHILE);
     assert_eq!(told(&mut watch_events), ["+a/u1@1", "+b/u2@2", "+c/u3@3", "synced"]);
     server.lock().unwrap().delete("b");
@@ -228,7 +229,7 @@ fn check_cuts(cuts: &[usize], streams_lists: bool) {
     server.lock().unwrap().cuts = cuts.to_vec();
     server.lock().unwrap().streams_lists = streams_lists;
     let world = world_of(&server);
-    let mut watch_events = open(&world, NODES);
+    let mut watch_events = open(&world, &NODES);
     let changes: [fn(&mut Server); 6] = [
         |s| s.put("c", "u3"),
         |s| s.delete("a"),
@@ -267,7 +268,7 @@ fn what_changed_across_an_expiry_is_told_as_a_difference() {
         server.lock().unwrap().put(name, uid);
     }
     let world = world_of(&server);
-    let mut watch_events = open(&world, NODES);
+    let mut watch_events = open(&world, &NODES);
     world.run_for(A_WHILE);
     told(&mut watch_events);
     {
@@ -289,7 +290,7 @@ fn a_server_that_restarts_with_an_older_state_is_read_anew() {
         server.lock().unwrap().put(name, uid);
     }
     let world = world_of(&server);
-    let mut watch_events = open(&world, NODES);
+    let mut watch_events = open(&world, &NODES);
     world.run_for(A_WHILE);
     told(&mut watch_events);
     {
@@ -306,7 +307,7 @@ fn an_object_that_makes_no_sense_costs_only_itself() {
     let server = Server::new();
     server.lock().unwrap().put("a", "u1");
     let world = world_of(&server);
-    let mut watch_events = open(&world, NODES);
+    let mut watch_events = open(&world, &NODES);
     world.run_for(A_WHILE);
     told(&mut watch_events);
     server.lock().unwrap().put_with("a", "u1", json!({"unschedulable": [1]}));
@@ -329,7 +330,7 @@ fn a_pod_that_makes_no_sense_keeps_its_room_until_it_is_deleted() {
         line("DELETED", &pod("3", json!({"priority": "high"}))),
     ];
     let world = FakeWorld::new(move |_, _| Answer::Lines(lines.clone(), Then::Silence));
-    let mut watch_events = open(&world, PODS);
+    let mut watch_events = open(&world, &PODS);
     world.run_for(A_WHILE);
     let told = told(&mut watch_events);
     assert_eq!(told[..2], ["+n/p/u@1", "synced"]);
@@ -347,7 +348,7 @@ fn forbids_until(moment: Duration) -> Arc<FakeWorld> {
 
 #[test]
 fn a_forbidden_kind_is_not_taken_for_read_and_tried_again_within_seconds() {
-    for resource in [NODES, SERVICES, BUDGETS] {
+    for resource in [&*NODES, &*SERVICES, &*BUDGETS] {
         let world = forbids_until(Duration::from_secs(300));
         let mut watch_events = open(&world, resource);
         world.run_for(Duration::from_secs(299));
@@ -377,7 +378,7 @@ fn a_kind_that_is_known_not_to_be_served_is_taken_for_none_and_asked_for_now_and
     };
     for discovery in [resources, groups] {
         let world = unlisted(discovery);
-        let mut watch_events = open(&world, BUDGETS);
+        let mut watch_events = open(&world, &BUDGETS);
         world.run_for(Duration::from_secs(600));
         assert_eq!(told(&mut watch_events), ["synced"]);
         let lists = world.requests().iter().filter(|(_, request)| request.path.contains("watch=")).count();
@@ -398,12 +399,12 @@ fn a_404_that_discovery_does_not_bear_out_is_passing() {
     let forbidden: Discovery = |_| (403, json!({}));
     for discovery in [served, group_served, nothing_there, nonsense, forbidden] {
         let world = unlisted(discovery);
-        let mut watch_events = open(&world, BUDGETS);
+        let mut watch_events = open(&world, &BUDGETS);
         world.run_for(Duration::from_secs(60));
         assert!(told(&mut watch_events).is_empty());
     }
     let world = unlisted(|_| (200, json!({"resources": []})));
-    let mut nodes = open(&world, NODES);
+    let mut nodes = open(&world, &NODES);
     world.run_for(Duration::from_secs(60));
     assert!(told(&mut nodes).is_empty(), "nothing can be scheduled without nodes");
 }
@@ -424,7 +425,7 @@ fn a_kind_that_comes_to_be_served_is_read() {
             Then::Silence,
         ),
     });
-    let mut watch_events = open(&world, BUDGETS);
+    let mut watch_events = open(&world, &BUDGETS);
     world.run_for(Duration::from_secs(150));
     assert_eq!(told(&mut watch_events), ["synced", "+n/b/u@1"]);
 }
@@ -432,7 +433,7 @@ fn a_kind_that_comes_to_be_served_is_read() {
 #[test]
 fn a_server_that_is_not_there_is_asked_ever_more_rarely() {
     let world = FakeWorld::new(|_, _| Answer::Unanswered(Unanswered::NotSent("connection refused".into())));
-    let _facts = open(&world, NODES);
+    let _facts = open(&world, &NODES);
     world.run_for(Duration::from_secs(600));
     // 0.8, 1.6, 3.2, 6.4, 12.8, 25.6 and then 30 s, each up to doubled.
     assert!((12..=27).contains(&world.requests().len()), "{}", world.requests().len());
@@ -449,7 +450,7 @@ fn a_watch_that_has_gone_silent_is_opened_anew() {
             _ => Answer::Lines(vec![bookmark(8, false)], Then::Silence),
         }
     });
-    let _facts = open(&world, NODES);
+    let _facts = open(&world, &NODES);
     world.run_for(Duration::from_secs(160));
     let paths: Vec<String> = world.requests().into_iter().map(|(_, request)| request.path).collect();
     assert_eq!(paths.len(), 3, "{paths:?}");
@@ -490,7 +491,7 @@ fn whatever_goes_wrong_with_a_streaming_list_pages_are_asked_for() {
     ];
     for (case, fail) in failures.into_iter().enumerate() {
         let world = fails_to_stream(fail);
-        let mut watch_events = open(&world, NODES);
+        let mut watch_events = open(&world, &NODES);
         world.run_for(Duration::from_secs(40));
         assert_eq!(told(&mut watch_events), ["+a/u@3", "synced"], "case {case}");
         world.run_for(Duration::from_secs(60));
@@ -504,7 +505,7 @@ fn a_server_that_has_streamed_a_list_is_asked_for_another_after_one_that_failed(
     let server = Server::new();
     server.lock().unwrap().put("a", "u1");
     let world = world_of(&server);
-    let mut watch_events = open(&world, NODES);
+    let mut watch_events = open(&world, &NODES);
     world.run_for(A_WHILE);
     assert_eq!(told(&mut watch_events), ["+a/u1@1", "synced"]);
     let expire = |cuts: Vec<usize>| {
@@ -547,7 +548,7 @@ fn an_expired_page_starts_the_list_over() {
             )
         }
     });
-    let mut watch_events = open(&world, NODES);
+    let mut watch_events = open(&world, &NODES);
     world.run_for(A_WHILE);
     assert_eq!(told(&mut watch_events), ["+a/a@1", "+b/b@1", "synced"]);
 }
@@ -567,7 +568,7 @@ fn a_wish_to_wait_for_an_hour_is_heeded_for_half_a_minute() {
             false => server.lock().unwrap().answer(request),
         })
     };
-    let mut watch_events = open(&world, NODES);
+    let mut watch_events = open(&world, &NODES);
     world.run_for(A_WHILE);
     assert_eq!(told(&mut watch_events), ["+a/u1@1", "synced"]);
     *busy.lock().unwrap() = true;
@@ -612,7 +613,7 @@ fn a_kind_that_is_out_of_sight_is_known_to_be() {
                 },
             })
         };
-        let (_facts, health) = open_with_health(&world, NODES);
+        let (_facts, health) = open_with_health(&world, &NODES);
         let blind = || health.blind_to(crate::world::World::uptime(&*world), LIMIT);
         world.run_for(Duration::from_secs(100));
         assert!(blind().is_empty(), "case {case}: a quiet watch is well");

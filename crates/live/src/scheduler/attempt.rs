@@ -19,7 +19,9 @@ use supercargo_model::{Cluster, Name, Pod};
 use super::{
     Assumed, PODS_TARGET, Scheduler,
     binding::{self, Job, PermitWait, first_to_pre_bind},
+    inspector::LastFailure,
     meter::{Attempted, DecidedBy, Task},
+    records::RecordKind,
     signal::BindingSignal,
 };
 use crate::status::{Nomination, Reason};
@@ -33,7 +35,7 @@ const MAX_PERMIT_WAIT: Duration = Duration::from_secs(15 * 60);
 impl Scheduler {
     pub(super) fn attempt(&mut self, popped: Popped) {
         let started = self.world.uptime();
-        let popped = Popped { pod: self.with_nomination(&popped.pod), ..popped };
+        let popped = Popped { pod: self.engine.nominations().named_in(&popped.pod), ..popped };
         let pod = popped.pod.clone();
         if pod.terminating {
             return self.skip_deleting(&pod);
@@ -53,6 +55,13 @@ impl Scheduler {
             Placement::On { node, total, ties, feasible } => {
                 tracing::debug!(pod = %pod.key(), %node, total, ties, feasible, ?took, "decided");
                 self.meter.decided(&pod.spec.scheduler_name, DecidedBy::Memory, took);
+                self.recorder.keep(&pod, || RecordKind::Decided {
+                    attempt: popped.attempts,
+                    node: node.clone(),
+                    feasible,
+                    total: Some(total),
+                    ties,
+                });
                 self.place(popped, pod, node, started);
             }
             Placement::Decided(decision) => self.carry_on(popped, &decision, started, took),
@@ -65,16 +74,6 @@ impl Scheduler {
         self.reporter.skips_deleting(pod);
         self.queue.done(&pod.uid);
         self.leave_queue(&pod.uid, Removal::Skipped);
-    }
-
-    /// The pod with the node that it is nominated to, also if its status does not say so yet.
-    fn with_nomination(&self, pod: &Arc<Pod>) -> Arc<Pod> {
-        match self.engine.nominations().node_of(&pod.uid) {
-            Some(node) if pod.nominated_node.is_none() => {
-                Arc::new(Pod { nominated_node: Some(node.clone()), ..(**pod).clone() })
-            }
-            _ => pod.clone(),
-        }
     }
 
     /// Does what was decided by asking every plugin.
@@ -90,7 +89,16 @@ impl Scheduler {
             refused = decision.rejected.len(), ?took, "decided");
         self.meter.decided(&pod.spec.scheduler_name, DecidedBy::Asking, took);
         match decision.node().cloned() {
-            Some(node) => self.place(popped, pod, node, started),
+            Some(node) => {
+                self.recorder.keep(&pod, || RecordKind::Decided {
+                    attempt: popped.attempts,
+                    node: node.clone(),
+                    feasible: decision.feasible.len(),
+                    total: decision.best_total(),
+                    ties: decision.best.len(),
+                });
+                self.place(popped, pod, node, started);
+            }
             None => self.no_node(&pod, decision, started),
         }
     }
@@ -240,6 +248,13 @@ impl Scheduler {
         };
         self.meter.attempted(&pod.spec.scheduler_name, how, now - started);
         tracing::info!(target: PODS_TARGET, pod = %pod.key(), message, "not scheduled");
+        self.recorder.keep(pod, || RecordKind::Failed {
+            message: message.to_owned(),
+            nominated_node: match &claim {
+                Claim::On(node) => Some(node.clone()),
+                Claim::Kept | Claim::Dropped => None,
+            },
+        });
         let nomination = match &claim {
             Claim::On(node) => Nomination::Set(node.clone()),
             Claim::Dropped => Nomination::Clear,
@@ -248,7 +263,11 @@ impl Scheduler {
         let (cluster, nominations) = self.engine.cluster_and_nominations();
         let parked = self.queue.park(&pod.uid, failure, claim, nominations, At { now, cluster });
         match self.queue.find(&pod.uid) {
-            Some(newest) if parked.is_some() => self.reporter.failed(newest.pod, reason, message, nomination),
+            Some(newest) if parked.is_some() => {
+                let failure = LastFailure { at: now, message: message.into() };
+                self.last_failures.insert(pod.uid.clone(), failure);
+                self.reporter.failed(newest.pod, reason, message, nomination);
+            }
             // Another pod has its name by now.
             _ if self.queue.named(&pod.key()).is_some() => {}
             _ => self.reporter.failed_and_gone(pod, message),

@@ -57,7 +57,7 @@ struct TakesBack {
 
 impl TakesBack {
     /// It is over by itself.
-    fn is_over(mut self) {
+    fn finish(mut self) {
         self.report_to = None;
     }
 }
@@ -94,7 +94,7 @@ impl Handle for LiveHandle {
         Box::pin(async move {
             let found = if sent.is_ok() { ends.await.ok() } else { None };
             if found.is_some() {
-                takes_back.is_over();
+                takes_back.finish();
             }
             found.ok_or_else(|| Status::error(STOPS))
         })

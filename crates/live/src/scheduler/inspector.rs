@@ -1,35 +1,171 @@
 //! Questions about what the scheduler knows, from other threads: answered between decisions.
 
-use supercargo_engine::{Engine, SchedulingQueue};
+use std::{sync::Arc, time::Duration};
+
+use supercargo_engine::{Decision, Engine, Pending, Place, Refusal, SchedulingQueue};
+use supercargo_model::{Key, Name, Pod};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Report, Scheduler};
 
 /// A question with the way back for its answer.
-pub(super) type Question = Box<dyn FnOnce(&Engine, &SchedulingQueue) + Send>;
+pub(super) type Question = Box<dyn FnOnce(&mut Scheduler) + Send>;
 
-/// Asks the scheduler while it runs.
+/// Asks the scheduler while it runs. Every answer is `None` when it has stopped. Nobody is scheduled while it answers.
 #[derive(Clone)]
 pub struct Inspector(mpsc::UnboundedSender<Report>);
+
+/// A pod that has no node yet: where it waits, since when, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaitingPod {
+    /// The pod.
+    pub pod: Key,
+    /// Its uid.
+    pub uid: Name,
+    /// Its priority.
+    pub priority: i32,
+    /// Where it waits.
+    pub place: Place,
+    /// Since when, by the world's uptime.
+    pub since: Duration,
+    /// Until when it is kept back, if it is.
+    pub until: Option<Duration>,
+    /// How many times it was tried.
+    pub attempts: u32,
+    /// Who refused it.
+    pub refused_by: Refusal,
+    /// Who gates it.
+    pub gated_by: Option<Name>,
+    /// The node that room is being made on.
+    pub nominated_node: Option<Name>,
+}
+
+/// What the scheduler knows about one pod.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodRecord {
+    /// Where it stands.
+    pub state: PodState,
+    /// How it waits, as long as the watch has not shown it on a node.
+    pub waiting: Option<WaitingPod>,
+    /// How its last attempt failed, if it was tried and has no node yet.
+    pub last_failure: Option<LastFailure>,
+}
+
+/// Where a pod stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodState {
+    /// It has no node.
+    Waiting,
+    /// A node was chosen, and its binding is on its way.
+    Binding(Name),
+    /// It is on a node.
+    Bound(Name),
+    /// There is no such pod, or it asks for another scheduler and has no node.
+    Unknown,
+}
+
+/// How an attempt failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastFailure {
+    /// When, by the world's uptime.
+    pub at: Duration,
+    /// Why, as the pod's status says it.
+    pub message: Arc<str>,
+}
+
+/// What would be decided now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WhatIf {
+    /// This, with the full record.
+    Decided(Box<Decision>),
+    /// Nothing: no profile has the scheduler name that the pod asks for.
+    OtherScheduler,
+}
 
 impl Scheduler {
     /// The way to ask it while it runs.
     pub fn inspector(&self) -> Inspector {
         Inspector(self.report_to.clone())
     }
+
+    fn waiting(&self, pending: &Pending<'_>) -> WaitingPod {
+        let nominated = self.engine.nominations().node_of(&pending.pod.uid);
+        WaitingPod {
+            pod: pending.pod.key(),
+            uid: pending.pod.uid.clone(),
+            priority: pending.pod.spec.priority,
+            place: pending.place,
+            since: pending.since,
+            until: pending.until,
+            attempts: pending.attempts,
+            refused_by: pending.refused_by.clone(),
+            gated_by: pending.held_by.cloned(),
+            nominated_node: nominated.or(pending.pod.nominated_node.as_ref()).cloned(),
+        }
+    }
+
+    fn record_of(&self, key: &Key) -> PodRecord {
+        let pending = self.queue.named(key);
+        let uid = pending.as_ref().map(|pending| pending.pod.uid.clone());
+        let assumed = uid.as_ref().and_then(|uid| self.assumed.get(uid));
+        let on_node = self.engine.cluster().pod(key).and_then(|pod| pod.node.clone());
+        PodRecord {
+            state: match (assumed, on_node, &pending) {
+                (Some(assumed), ..) => PodState::Binding(assumed.node.clone()),
+                (None, Some(node), _) => PodState::Bound(node),
+                (None, None, Some(_)) => PodState::Waiting,
+                (None, None, None) => PodState::Unknown,
+            },
+            waiting: pending.map(|pending| self.waiting(&pending)),
+            last_failure: uid.and_then(|uid| self.last_failures.get(&uid).cloned()),
+        }
+    }
 }
 
 impl Inspector {
-    /// What the scheduler's state says; `None` when it has stopped. Nobody is scheduled meanwhile, so that it should be a
-    /// short look: what takes time is done with the answer.
+    /// What the scheduler's state says. It should be a short look: what takes time is done with the answer.
     pub async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Engine, &SchedulingQueue) -> T + Send + 'static,
     ) -> Option<T> {
+        self.ask_scheduler(move |scheduler| question(&scheduler.engine, &scheduler.queue)).await
+    }
+
+    /// All pods that have no node yet, the most important first; among equals, who waits for longest.
+    pub async fn queue(&self) -> Option<Vec<WaitingPod>> {
+        let waiting = |scheduler: &mut Scheduler| -> Vec<WaitingPod> {
+            scheduler.queue.pending().map(|pending| scheduler.waiting(&pending)).collect()
+        };
+        let mut pods = self.ask_scheduler(waiting).await?;
+        pods.sort_by(|one, two| {
+            (two.priority, one.since, &one.pod).cmp(&(one.priority, two.since, &two.pod))
+        });
+        Some(pods)
+    }
+
+    /// What is known about one pod.
+    pub async fn pod(&self, key: Key) -> Option<PodRecord> {
+        self.ask_scheduler(move |scheduler| scheduler.record_of(&key)).await
+    }
+
+    /// What would be decided for a pod now, without placing it. It need not exist. Extenders are not asked.
+    pub async fn what_if(&self, pod: Pod) -> Option<WhatIf> {
+        let decide = move |scheduler: &mut Scheduler| {
+            scheduler.tell_time();
+            scheduler.engine.what_if(&pod)
+        };
+        let decision = self.ask_scheduler(decide).await?;
+        Some(decision.map_or(WhatIf::OtherScheduler, |decision| WhatIf::Decided(Box::new(decision))))
+    }
+
+    async fn ask_scheduler<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Scheduler) -> T + Send + 'static,
+    ) -> Option<T> {
         let (reply, answer) = oneshot::channel();
-        let question = Box::new(move |engine: &Engine, queue: &SchedulingQueue| {
+        let question = Box::new(move |scheduler: &mut Scheduler| {
             // Whoever asked may have gone.
-            drop(reply.send(question(engine, queue)));
+            drop(reply.send(question(scheduler)));
         });
         self.0.send(Report::Asked(question)).ok()?;
         answer.await.ok()

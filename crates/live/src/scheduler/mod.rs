@@ -11,6 +11,7 @@ mod handle;
 pub mod inspector;
 pub mod meter;
 mod preemption;
+pub mod records;
 mod reporter;
 mod signal;
 mod status_writer;
@@ -48,7 +49,9 @@ use crate::{
 use binding::{Bound, Turns};
 use consult::{Consultations, Consulted};
 use handle::LiveHandle;
+use inspector::LastFailure;
 use meter::{Meter, QueueStats, Timed};
+use records::{Recorder, Records};
 use reporter::Reporter;
 use signal::BindingSignal;
 use waits::{Wait, Waits};
@@ -145,6 +148,9 @@ pub struct Scheduler {
     consultations: Consultations,
     binding_turns: Arc<Turns>,
     reporter: Reporter,
+    recorder: Recorder,
+    /// Why the pods that wait were not placed the last time, by uid.
+    last_failures: HashMap<Name, LastFailure>,
     lease: Option<Lease>,
     meter: Arc<dyn Meter>,
     next_report: Duration,
@@ -159,6 +165,7 @@ impl Scheduler {
         let (report_to, reports) = mpsc::unbounded_channel();
         let timed: Arc<dyn Stopwatch> = Arc::new(Timed { world: world.clone(), meter: meter.clone() });
         engine.profiles().time_with(&timed);
+        let recorder = Recorder::new(&world);
         let (reporter, waiting) = (Reporter::new(&world, host, lease.clone()), WaitingPods::default());
         let binding_turns: Arc<Turns> = Arc::default();
         let handle: Arc<dyn Handle> = Arc::new(LiveHandle {
@@ -178,8 +185,11 @@ impl Scheduler {
             queue: {
                 let mut queue = SchedulingQueue::new(&rules, queue);
                 queue.time_with(timed);
+                queue.observe_with(recorder.of_queue());
                 queue
             },
+            recorder,
+            last_failures: HashMap::default(),
             reporter,
             unsynced: informer::resources(engine.profiles().iter())
                 .into_iter()
@@ -217,6 +227,11 @@ impl Scheduler {
     /// Whether everything has been read once.
     pub fn synced(&self) -> watch::Receiver<bool> {
         self.synced.subscribe()
+    }
+
+    /// The way to follow what it decides, and how its queue changes.
+    pub fn records(&self) -> Records {
+        self.recorder.records()
     }
 
     /// The way to tell it, while it runs, that a plugin judges otherwise from now on: the pods that the plugin refused are
@@ -295,7 +310,7 @@ impl Scheduler {
                 let at = At { now: self.world.uptime(), cluster: self.engine.cluster() };
                 self.queue.plugin_changed(&plugin, at);
             }
-            Report::Asked(question) => question(&self.engine, &self.queue),
+            Report::Asked(question) => question(self),
             Report::Look(look) => look(&self.view()),
             Report::Check(id, wait) => self.check(id, wait),
             Report::CheckOver(id) => drop(self.waits.take(id)),

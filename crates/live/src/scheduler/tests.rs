@@ -20,12 +20,12 @@ use supercargo_model::{
     Key,
     object::{Kind, Object},
 };
-use supercargo_sim::setup::{self, Overrides};
+use supercargo_scheduler::setup::{self, Overrides};
 use tokio::sync::mpsc;
 
 use super::{Parts, Scheduler, meter::NoMeter};
 use crate::{
-    informer::{RESOURCES, WatchEvent},
+    informer::{WatchEvent, resources},
     testing::{Answer, FakeWorld},
     world::{Method, Reply, Request, SharedWorld},
 };
@@ -135,7 +135,7 @@ fn scheduler(
 
 /// Everything has been read.
 fn synced() -> impl Iterator<Item = WatchEvent> {
-    RESOURCES.iter().map(|resource| WatchEvent::Synced(resource.kind))
+    resources([]).into_iter().map(|resource| WatchEvent::Synced(resource.kind))
 }
 
 /// An object is there.

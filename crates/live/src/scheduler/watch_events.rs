@@ -144,6 +144,7 @@ impl Scheduler {
     /// them it comes now.
     fn pod_is_bound(&mut self, pod: Arc<Pod>) {
         let assumed = self.assumed.remove(&pod.uid);
+        self.last_failures.remove(&pod.uid);
         let was_assumed = assumed.is_some();
         if let Some(Assumed { pod: ours, node, .. }) = assumed {
             if pod.node.as_ref() == Some(&node) {
@@ -196,6 +197,7 @@ impl Scheduler {
             self.handled(Event::new(Resource::UnscheduledPod, Action::Delete));
         }
         self.queue.done(uid);
+        self.last_failures.remove(uid);
         self.reporter.forget(uid);
         if is_assumed {
             self.assumed_pod_goes(uid);

@@ -9,7 +9,7 @@ use super::{Pass, UnknownFields};
 use crate::number;
 use crate::path::Path;
 use crate::problem::Problem;
-use crate::value::{Entry, Kind, Value};
+use crate::value::{Entry, Value, ValueKind};
 
 /// A value to decode and the way to it.
 #[derive(Clone, Copy)]
@@ -24,21 +24,23 @@ type Decoded<'v, T> = Result<T, DecodeError<'v>>;
 impl<'v> ValueDeserializer<'v, '_> {
     fn mismatch(&self, expected: &str) -> DecodeError<'v> {
         let hint = match &self.value.kind {
-            Kind::Number(text) if expected == "a string" => Some(format!("put it in quotes: {text:?}")),
-            Kind::Bool(_) if expected == "a string" => Some("put it in quotes".to_owned()),
-            Kind::Null if expected == "a string" => Some(r#"write "" for an empty string"#.to_owned()),
-            Kind::String(text) if expected == "a boolean" => {
+            ValueKind::Number(text) if expected == "a string" => Some(format!("put it in quotes: {text:?}")),
+            ValueKind::Bool(_) if expected == "a string" => Some("put it in quotes".to_owned()),
+            ValueKind::Null if expected == "a string" => Some(r#"write "" for an empty string"#.to_owned()),
+            ValueKind::String(text) if expected == "a boolean" => {
                 unquote_hint(matches!(&**text, "true" | "false"))
             }
-            Kind::String(text) if expected == "an integer" => unquote_hint(number::integer(text).is_some()),
-            Kind::String(text) if expected == "a number" => unquote_hint(number::is_yaml_number(text)),
+            ValueKind::String(text) if expected == "an integer" => {
+                unquote_hint(number::integer(text).is_some())
+            }
+            ValueKind::String(text) if expected == "a number" => unquote_hint(number::is_yaml_number(text)),
             _ => None,
         };
         DecodeError::new(format!("expected {expected}, found {}", self.value.kind_name())).hint(hint)
     }
 
     fn integer<T: TryFrom<i128>>(&self, least: impl ToString, most: impl ToString) -> Decoded<'v, T> {
-        let Kind::Number(text) = &self.value.kind else {
+        let ValueKind::Number(text) = &self.value.kind else {
             return Err(self.mismatch("an integer"));
         };
         let outside = || {
@@ -81,12 +83,12 @@ impl<'v> Deserializer<'v> for ValueDeserializer<'v, '_> {
 
     fn deserialize_any<V: Visitor<'v>>(self, visitor: V) -> Decoded<'v, V::Value> {
         match &self.value.kind {
-            Kind::Null => visitor.visit_unit(),
-            Kind::Bool(bool) => visitor.visit_bool(*bool),
-            Kind::String(text) => visitor.visit_borrowed_str(text),
-            Kind::List(items) => self.visit_list(items, visitor),
-            Kind::Map(_) => self.visit_entries(Fields::Any, visitor),
-            Kind::Number(text) => {
+            ValueKind::Null => visitor.visit_unit(),
+            ValueKind::Bool(bool) => visitor.visit_bool(*bool),
+            ValueKind::String(text) => visitor.visit_borrowed_str(text),
+            ValueKind::List(items) => self.visit_list(items, visitor),
+            ValueKind::Map(_) => self.visit_entries(Fields::Any, visitor),
+            ValueKind::Number(text) => {
                 let integer = number::integer(text);
                 if let Some(integer) = integer.and_then(|integer| i64::try_from(integer).ok()) {
                     visitor.visit_i64(integer)
@@ -112,7 +114,7 @@ impl<'v> Deserializer<'v> for ValueDeserializer<'v, '_> {
 
     fn deserialize_f64<V: Visitor<'v>>(self, visitor: V) -> Decoded<'v, V::Value> {
         match &self.value.kind {
-            Kind::Number(text) => match number::float(text) {
+            ValueKind::Number(text) => match number::float(text) {
                 Some(float) => visitor.visit_f64(float),
                 None => Err(DecodeError::new(format!("{text} is not a number"))),
             },
@@ -122,14 +124,14 @@ impl<'v> Deserializer<'v> for ValueDeserializer<'v, '_> {
 
     fn deserialize_bool<V: Visitor<'v>>(self, visitor: V) -> Decoded<'v, V::Value> {
         match self.value.kind {
-            Kind::Bool(bool) => visitor.visit_bool(bool),
+            ValueKind::Bool(bool) => visitor.visit_bool(bool),
             _ => Err(self.mismatch("a boolean")),
         }
     }
 
     fn deserialize_str<V: Visitor<'v>>(self, visitor: V) -> Decoded<'v, V::Value> {
         match &self.value.kind {
-            Kind::String(text) => visitor.visit_borrowed_str(text),
+            ValueKind::String(text) => visitor.visit_borrowed_str(text),
             _ => Err(self.mismatch("a string")),
         }
     }
@@ -180,14 +182,14 @@ impl<'v> Deserializer<'v> for ValueDeserializer<'v, '_> {
 
     fn deserialize_seq<V: Visitor<'v>>(self, visitor: V) -> Decoded<'v, V::Value> {
         match &self.value.kind {
-            Kind::List(items) => self.visit_list(items, visitor),
+            ValueKind::List(items) => self.visit_list(items, visitor),
             _ => Err(self.mismatch("a list")),
         }
     }
 
     fn deserialize_tuple<V: Visitor<'v>>(self, length: usize, visitor: V) -> Decoded<'v, V::Value> {
         let items = self.value.items().len();
-        if matches!(self.value.kind, Kind::List(_)) && items != length {
+        if matches!(self.value.kind, ValueKind::List(_)) && items != length {
             return Err(DecodeError::new(format!(
                 "expected a list of {length} items, found {items} of them"
             )));
@@ -206,7 +208,7 @@ impl<'v> Deserializer<'v> for ValueDeserializer<'v, '_> {
 
     fn deserialize_map<V: Visitor<'v>>(self, visitor: V) -> Decoded<'v, V::Value> {
         match self.value.kind {
-            Kind::Map(_) => self.visit_entries(Fields::Any, visitor),
+            ValueKind::Map(_) => self.visit_entries(Fields::Any, visitor),
             _ => Err(self.mismatch("a map")),
         }
     }
@@ -218,7 +220,7 @@ impl<'v> Deserializer<'v> for ValueDeserializer<'v, '_> {
         visitor: V,
     ) -> Decoded<'v, V::Value> {
         match self.value.kind {
-            Kind::Map(_) => self.visit_entries(Fields::Of(fields), visitor),
+            ValueKind::Map(_) => self.visit_entries(Fields::Of(fields), visitor),
             _ => Err(self.mismatch("a map")),
         }
     }
@@ -231,8 +233,8 @@ impl<'v> Deserializer<'v> for ValueDeserializer<'v, '_> {
     ) -> Decoded<'v, V::Value> {
         let Self { value, path, pass } = self;
         match &value.kind {
-            Kind::String(name) => visitor.visit_enum(Variant { name, content: None, path, pass }),
-            Kind::Map(entries) => match entries.as_slice() {
+            ValueKind::String(name) => visitor.visit_enum(Variant { name, content: None, path, pass }),
+            ValueKind::Map(entries) => match entries.as_slice() {
                 [Entry { key, value, .. }] => {
                     visitor.visit_enum(Variant { name: key, content: Some(value), path, pass })
                 }

@@ -52,25 +52,25 @@ fn documents() {
 
 #[test]
 fn plain_scalars() {
-    let string = |text: &str| Kind::String(text.into());
-    let number = |text: &str| Kind::Number(text.into());
+    let string = |text: &str| ValueKind::String(text.into());
+    let number = |text: &str| ValueKind::Number(text.into());
     for (text, expected) in [
-        ("null", Kind::Null),
-        ("Null", Kind::Null),
-        ("~", Kind::Null),
-        ("", Kind::Null),
+        ("null", ValueKind::Null),
+        ("Null", ValueKind::Null),
+        ("~", ValueKind::Null),
+        ("", ValueKind::Null),
         ("nUll", string("nUll")),
-        ("true", Kind::Bool(true)),
-        ("True", Kind::Bool(true)),
-        ("TRUE", Kind::Bool(true)),
+        ("true", ValueKind::Bool(true)),
+        ("True", ValueKind::Bool(true)),
+        ("TRUE", ValueKind::Bool(true)),
         ("tRue", string("tRue")),
-        ("false", Kind::Bool(false)),
-        ("yes", Kind::Bool(true)),
-        ("No", Kind::Bool(false)),
-        ("on", Kind::Bool(true)),
-        ("OFF", Kind::Bool(false)),
-        ("y", Kind::Bool(true)),
-        ("N", Kind::Bool(false)),
+        ("false", ValueKind::Bool(false)),
+        ("yes", ValueKind::Bool(true)),
+        ("No", ValueKind::Bool(false)),
+        ("on", ValueKind::Bool(true)),
+        ("OFF", ValueKind::Bool(false)),
+        ("y", ValueKind::Bool(true)),
+        ("N", ValueKind::Bool(false)),
         ("0", number("0")),
         ("-12", number("-12")),
         ("0x1f", number("0x1f")),
@@ -97,8 +97,8 @@ fn plain_scalars() {
         ("! 5", string("5")),
         ("!!int \"4\"", number("4")),
         ("!!float 3", number("3")),
-        ("!!bool 'yes'", Kind::Bool(true)),
-        ("!!null ''", Kind::Null),
+        ("!!bool 'yes'", ValueKind::Bool(true)),
+        ("!!null ''", ValueKind::Null),
         ("!!timestamp 2024-05-01", string("2024-05-01")),
     ] {
         let source = Source::new("t.yaml", format!("key: {text}\n"));

@@ -50,7 +50,7 @@ impl Selector {
         let Some(value) = value.filter(|value| !value.is_null()) else {
             return Ok(Self::All);
         };
-        let manifest::Kind::List(items) = &value.kind else {
+        let manifest::ValueKind::List(items) = &value.kind else {
             return Ok(Self::AnyOf(vec![Term::read(source, value, path)?]));
         };
         if items.is_empty() {

@@ -53,7 +53,7 @@ struct Written {
     #[serde(rename = "apiVersion")]
     _api_version: ApiVersion,
     #[serde(rename = "kind")]
-    _kind: Kind,
+    _kind: DocumentKind,
     #[serde(default)]
     dynamic_scores: Vec<WrittenEntry>,
 }
@@ -65,7 +65,7 @@ enum ApiVersion {
 }
 
 #[derive(Deserialize)]
-enum Kind {
+enum DocumentKind {
     DynamicScoring,
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{kind::Kind, play::Stage, step::Scenario};
+use super::{kind::resource_of, play::Stage, step::Scenario};
 
 /// Whoever reports events under this name is a player, and not looked at.
 const PLAYER: &str = "live-diff";
@@ -95,7 +95,7 @@ impl Observer {
 
 /// All objects of a kind, wherever they are.
 pub(super) fn items(stage: &mut dyn Stage, kind: &str) -> Vec<Value> {
-    let path = Kind::named(kind).map(|kind| kind.collection("")).unwrap_or_default();
+    let path = resource_of(kind).map(|resource| resource.path("")).unwrap_or_default();
     let (_, mut list) = stage.request("GET", &path, "", Value::Null);
     match list["items"].take() {
         Value::Array(items) => items,

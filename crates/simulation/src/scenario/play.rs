@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use supercargo_model::ApiResource;
 
 use super::{
-    kind::Kind,
+    kind::{path_of, resource_of},
     observe::{Metrics, Observer, items},
     step::{Bind, Delete, Patch, Scenario, Step},
 };
@@ -113,13 +114,13 @@ impl Player<'_> {
     }
 
     /// A change of another kind waits until those before have arrived.
-    fn kind(&mut self, name: &str) -> Result<&'static Kind, String> {
-        let kind = Kind::named(name).ok_or_else(|| format!("there is no kind {name:?}"))?;
+    fn resource(&mut self, name: &str) -> Result<&'static ApiResource, String> {
+        let resource = resource_of(name).ok_or_else(|| format!("there is no kind {name:?}"))?;
         let changed = self.last_kind.replace(name.to_owned()).is_some_and(|last| last != name);
         if changed && !self.paused {
             self.stage.wait(BETWEEN_KINDS);
         }
-        Ok(kind)
+        Ok(resource)
     }
 
     fn place(&self, namespace: &Option<String>) -> String {
@@ -134,26 +135,26 @@ impl Player<'_> {
     }
 
     fn create(&mut self, object: &Value) -> Result<(), String> {
-        let kind = self.kind(object["kind"].as_str().unwrap_or_default())?;
+        let resource = self.resource(object["kind"].as_str().unwrap_or_default())?;
         let mut object = object.clone();
-        object["apiVersion"] = kind.api_version().into();
+        object["apiVersion"] = resource.api_version().into();
         let own = object["metadata"]["namespace"].as_str().map(str::to_owned);
         let namespace = self.place(&own);
-        if kind.namespaced {
+        if resource.namespaced {
             object["metadata"]["namespace"] = namespace.as_str().into();
         }
-        self.request("POST", &kind.collection(&namespace), "application/json", object)
+        self.request("POST", &resource.path(&namespace), "application/json", object)
     }
 
     fn patch(&mut self, patch: &Patch) -> Result<(), String> {
-        let kind = self.kind(&patch.kind)?;
-        let path = kind.object(&self.place(&patch.ns), &patch.name, patch.subresource.as_deref());
+        let resource = self.resource(&patch.kind)?;
+        let path = path_of(resource, &self.place(&patch.ns), &patch.name, patch.subresource.as_deref());
         self.request("PATCH", &path, patch.patch_type.content_type(), patch.body.clone())
     }
 
     fn delete(&mut self, delete: &Delete) -> Result<(), String> {
-        let kind = self.kind(&delete.kind)?;
-        let path = kind.object(&self.place(&delete.ns), &delete.name, None);
+        let resource = self.resource(&delete.kind)?;
+        let path = path_of(resource, &self.place(&delete.ns), &delete.name, None);
         let mut options = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
         if let Some(seconds) = delete.grace {
             options["gracePeriodSeconds"] = seconds.into();
@@ -166,7 +167,7 @@ impl Player<'_> {
     }
 
     fn bind(&mut self, bind: &Bind) -> Result<(), String> {
-        let kind = self.kind("Pod")?;
+        let resource = self.resource("Pod")?;
         let namespace = self.place(&bind.ns);
         let binding = json!({
             "apiVersion": "v1",
@@ -174,7 +175,7 @@ impl Player<'_> {
             "metadata": {"name": bind.name, "namespace": namespace},
             "target": {"apiVersion": "v1", "kind": "Node", "name": bind.node},
         });
-        let path = kind.object(&namespace, &bind.name, Some("binding"));
+        let path = path_of(resource, &namespace, &bind.name, Some("binding"));
         self.request("POST", &path, "application/json", binding)
     }
 

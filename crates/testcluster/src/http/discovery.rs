@@ -78,7 +78,7 @@ fn resource_list(group: &str, version: &str) -> Option<Value> {
     for resource in &found {
         resources.push(json!({
             "name": resource.plural,
-            "singularName": resource.singular,
+            "singularName": resource.singular(),
             "namespaced": resource.namespaced,
             "kind": resource.kind,
             "verbs": resource.verbs(),
@@ -150,7 +150,7 @@ fn aggregated_resource(resource: &'static Resource) -> Value {
         "resource": resource.plural,
         "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
-        "singularResource": resource.singular,
+        "singularResource": resource.singular(),
         "verbs": resource.verbs(),
         "shortNames": resource.short_names,
         "categories": resource.categories(),

@@ -1,7 +1,7 @@
 //! The guest that the page on the ABI shows does what the page says.
 
 use supercargo_model::testing::{cluster, node, pod};
-use supercargo_sim::setup::ALL_NODES;
+use supercargo_scheduler::setup::ALL_NODES;
 
 use crate::support::{EVERYWHERE, Stage, guest_scores, module};
 

@@ -5,7 +5,7 @@ use supercargo_model::{
     object::Kind,
     testing::{Builder, cluster, node, pod},
 };
-use supercargo_sim::setup::ALL_NODES;
+use supercargo_scheduler::setup::ALL_NODES;
 
 use crate::support::{EVERYWHERE, Stage, guest, guest_scores};
 

@@ -2,7 +2,7 @@
 
 use supercargo_framework::registry::Point;
 use supercargo_model::testing::{cluster, node, pod};
-use supercargo_sim::setup::ALL_NODES;
+use supercargo_scheduler::setup::ALL_NODES;
 
 use crate::support::{EVERYWHERE, Stage, guest, guest_scores, module, scores};
 
@@ -277,11 +277,11 @@ fn two_profiles_can_have_guests_of_the_same_name() {
     let source = supercargo_manifest::Source::new(stage.path("config.yaml").display().to_string(), text);
     let loaded =
         supercargo_config::load(&source, &stage.registry).unwrap_or_else(|problems| panic!("{problems}"));
-    let mut engine = supercargo_sim::setup::engine(
+    let mut engine = supercargo_scheduler::setup::engine(
         cluster([node("a")]),
         &loaded.configuration,
         &stage.registry,
-        supercargo_sim::setup::Overrides::default(),
+        supercargo_scheduler::setup::Overrides::default(),
     )
     .unwrap();
     let mut raw = |pod: &supercargo_model::Pod| guest_scores(&engine.decide(pod).unwrap())[0].1;

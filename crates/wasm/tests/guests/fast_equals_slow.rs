@@ -8,7 +8,7 @@ use supercargo_model::{
     object::Kind,
     testing::{node, pod},
 };
-use supercargo_sim::setup::ALL_NODES;
+use supercargo_scheduler::setup::ALL_NODES;
 
 use crate::support::{EVERYWHERE, Stage, guest};
 

@@ -7,7 +7,7 @@ use supercargo_model::{
     Cluster,
     testing::{cluster, node, pod},
 };
-use supercargo_sim::setup::ALL_NODES;
+use supercargo_scheduler::setup::ALL_NODES;
 use supercargo_wasm::Event;
 
 use crate::support::{EVERYWHERE, Stage, error, guest, guest_scores, module, scores};

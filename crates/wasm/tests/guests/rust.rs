@@ -3,7 +3,7 @@
 use std::{path::Path, sync::OnceLock};
 
 use supercargo_model::testing::{cluster, node, pod};
-use supercargo_sim::setup::ALL_NODES;
+use supercargo_scheduler::setup::ALL_NODES;
 use supercargo_wasm::testing::example_guest;
 
 use crate::support::{EVERYWHERE, Stage, error, guest_scores};

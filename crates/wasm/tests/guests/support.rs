@@ -7,7 +7,7 @@ use supercargo_engine::{Decision, Engine, Outcome};
 use supercargo_framework::registry::Registry;
 use supercargo_manifest::{Problems, Source};
 use supercargo_model::{Cluster, Pod};
-use supercargo_sim::setup::{self, ALL_NODES, Overrides};
+use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
 use supercargo_wasm::Host;
 use tempfile::TempDir;
 

@@ -34,7 +34,8 @@ impl Reflector {
         let now = self.world.uptime();
         if self.told_forbidden.is_none_or(|then| now.saturating_sub(then) >= FORBIDDEN_TOLD_EVERY) {
             self.told_forbidden = Some(now);
-            let (resource, group) = (self.resource.plural(), self.resource.group());
+            let api = self.kind().api();
+            let (resource, group) = (api.plural, api.group);
             let holds_up = if self.synced {
                 "what was read before goes on to count"
             } else {
@@ -56,7 +57,7 @@ impl Reflector {
     /// A resource that the server does not serve has no objects.
     async fn is_unserved(&mut self) -> Result<Step, Unheard> {
         if !std::mem::replace(&mut self.told_unserved, true) {
-            let api = self.resource.group_version();
+            let api = self.kind().api().group_version_path();
             tracing::warn!(kind = self.kind().name(), api, "not served by the API server: taken for none");
         }
         self.known.begin_list();

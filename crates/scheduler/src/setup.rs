@@ -1,7 +1,9 @@
-//! An engine from a configuration.
+//! An engine and a queue from a configuration.
+
+use std::time::Duration;
 
 use supercargo_config::Configuration;
-use supercargo_engine::{Engine, EngineProfile, Settings, TieBreak};
+use supercargo_engine::{Backoff, Engine, EngineProfile, QueueSettings, SchedulingQueue, Settings, TieBreak};
 use supercargo_framework::registry::Registry;
 use supercargo_manifest::Problems;
 use supercargo_model::Cluster;
@@ -44,4 +46,22 @@ pub fn engine(
         ..Settings::default()
     };
     Ok(Engine::new(cluster, profiles, settings))
+}
+
+/// How the queue behaves, as a configuration wants it.
+pub fn queue_settings(configuration: &Configuration) -> QueueSettings {
+    QueueSettings {
+        backoff: Backoff {
+            initial: Duration::from_secs(configuration.pod_initial_backoff_seconds),
+            max: Duration::from_secs(configuration.pod_max_backoff_seconds),
+        },
+        extenders: !configuration.extenders.is_empty(),
+        ..QueueSettings::default()
+    }
+}
+
+/// An empty queue for the pods of an engine's profiles.
+pub fn queue(engine: &Engine, settings: QueueSettings) -> SchedulingQueue {
+    let rules: Vec<_> = engine.profiles().iter().map(|profile| profile.queue_rules().clone()).collect();
+    SchedulingQueue::new(&rules, settings)
 }

@@ -1,0 +1,108 @@
+//! Every kind, from its text into the cluster and out of it again.
+
+use supercargo_manifest::Source;
+use supercargo_model::{
+    Cluster, Key, Kind,
+    kind::Invalidates,
+    object::{Object, Reader, read_object},
+};
+
+/// An object of a kind that says as much as it must, and something that can change.
+fn text(kind: Kind, label: &str) -> String {
+    let api = kind.api();
+    let namespace = if api.namespaced { ", namespace: there" } else { "" };
+    let rest = match kind {
+        Kind::Pod => ", spec: {nodeName: some, containers: []}",
+        Kind::VolumeAttachment => ", spec: {attacher: a, nodeName: some}",
+        Kind::StorageClass => ", provisioner: p",
+        Kind::ConfigMap => &format!(", data: {{a: {label}}}"),
+        Kind::Service | Kind::ReplicationController => &format!(", spec: {{selector: {{a: {label}}}}}"),
+        Kind::ReplicaSet | Kind::StatefulSet => {
+            &format!(", spec: {{selector: {{matchLabels: {{a: {label}}}}}}}")
+        }
+        _ => "",
+    };
+    let (version, kind) = (api.api_version(), api.kind);
+    format!(
+        "{{apiVersion: {version}, kind: {kind}, metadata: {{name: one{namespace}, labels: {{a: {label}}}}}{rest}}}"
+    )
+}
+
+fn read(kind: Kind, label: &str) -> Object {
+    let source = Source::new("test", text(kind, label));
+    Object::from_text(kind, &source).unwrap_or_else(|problems| panic!("{kind:?}: {problems}"))
+}
+
+#[test]
+fn every_kind_is_read_kept_found_and_removed() {
+    for &kind in Kind::ALL {
+        let mut reader = Reader::default();
+        reader.read(&Source::new("test", text(kind, "red")));
+        let object = read(kind, "red");
+        assert_eq!(reader.finish().unwrap().objects, std::slice::from_ref(&object), "{kind:?}");
+        let json = supercargo_manifest::read(&Source::new("test", text(kind, "red"))).unwrap();
+        let quickly =
+            Object::deserialize(kind, &mut serde_json::Deserializer::from_str(&json[0].to_json())).unwrap();
+        assert_eq!(quickly, object, "{kind:?}");
+        assert_eq!(read_object(&Source::new("test", ""), &json[0], "").unwrap(), Some(object.clone()));
+
+        let key = Key::new(if kind.is_namespaced() { "there" } else { "" }, "one");
+        assert_eq!((object.kind(), object.key()), (kind, key.clone()));
+        let mut cluster = Cluster::default();
+        assert_eq!(cluster.object(kind, &key), None);
+        cluster.put(object.clone());
+        assert_eq!(cluster.object(kind, &key), Some(object), "{kind:?}");
+        cluster.remove(kind, &key);
+        assert_eq!(cluster.object(kind, &key), None, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_change_invalidates_what_the_table_says() {
+    for &kind in Kind::ALL {
+        let mut cluster = Cluster::default();
+        let key = read(kind, "red").key();
+        let mut invalidates = |change: &dyn Fn(&mut Cluster)| {
+            let before = cluster.changes().now();
+            change(&mut cluster);
+            cluster.changes().since(before).is_none()
+        };
+        let put = |label| move |cluster: &mut Cluster| cluster.put(read(kind, label));
+        let told = [
+            invalidates(&put("red")),
+            invalidates(&put("red")),
+            invalidates(&put("blue")),
+            invalidates(&|cluster| cluster.remove(kind, &key)),
+            invalidates(&|cluster| cluster.remove(kind, &key)),
+        ];
+        let expected = match kind.invalidates() {
+            Invalidates::Everything => [true, false, true, true, false],
+            Invalidates::Nothing => [false; 5],
+            // Nodes are not logged one by one, pods are.
+            Invalidates::Touched if kind == Kind::Node => [true, false, true, true, false],
+            Invalidates::Touched => [false; 5],
+        };
+        assert_eq!(told, expected, "{kind:?}");
+    }
+}
+
+#[test]
+fn no_two_kinds_have_the_same_place() {
+    let mut paths: Vec<String> = Kind::ALL.iter().map(|kind| kind.api().path("")).collect();
+    paths.sort();
+    paths.dedup();
+    assert_eq!(paths.len(), Kind::ALL.len());
+    for &kind in Kind::ALL {
+        assert_eq!(Kind::named(kind.name()), Some(kind));
+        assert_eq!(Kind::of_group(kind.api().group, kind.name()), Some(kind));
+    }
+}
+
+#[test]
+fn paths_are_those_of_an_api_server() {
+    let pods = Kind::Pod.api();
+    assert_eq!((&*pods.path(""), &*pods.path("a")), ("/api/v1/pods", "/api/v1/namespaces/a/pods"));
+    let sets = Kind::ReplicaSet.api();
+    assert_eq!((&*sets.path(""), &*sets.api_version()), ("/apis/apps/v1/replicasets", "apps/v1"));
+    assert_eq!(Kind::Node.api().path("ignored"), "/api/v1/nodes");
+}
