@@ -4,13 +4,16 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Serialize;
 use supercargo_config::Configuration;
+use supercargo_framework::{
+    profile::Choice,
+    registry::{Args, Point},
+};
 use supercargo_manifest::{Entry, Problem, Problems, Source, Value};
 use supercargo_model::{
     Cluster, ConfigMap, Name, Timestamp,
     object::{Object, Objects},
 };
 use supercargo_plugins::dynamic_scoring::{self, NAME, Place, Preference, Preferences};
-use supercargo_scheduler::preferences;
 
 use crate::{
     arguments::Format,
@@ -174,6 +177,18 @@ impl Preferred {
         }
         check(&places, objects)
     }
+}
+
+/// The places that the plugin reads, each with the name of a scheduler that has it on.
+fn preferences(configuration: &Configuration) -> Result<BTreeMap<Place, Name>, Problems> {
+    let mut places = BTreeMap::new();
+    let is_on = |choices: &[Choice]| choices.iter().any(|choice| &*choice.plugin == NAME);
+    for profile in configuration.profiles.iter().filter(|profile| is_on(profile.at(Point::Score))) {
+        let given = profile.arguments.iter().find(|arguments| &*arguments.plugin == NAME);
+        let place = Place::of(&given.map_or_else(Args::none, |given| given.args()))?;
+        places.entry(place).or_insert_with(|| profile.scheduler_name.clone());
+    }
+    Ok(places)
 }
 
 /// Any other ConfigMap is none of a scheduler's business.

@@ -7,11 +7,11 @@
 //! shows how:
 //!
 //! ```no_run
-//! use supercargo::framework::{points::PreEnqueue, registry::define, status::Verdict};
+//! use supercargo::framework::{points::PreEnqueue, queueing::QueueView, registry::define, status::Verdict};
 //!
 //! struct Patience;
 //! impl PreEnqueue for Patience {
-//!     fn pre_enqueue(&self, _: &supercargo::model::Pod) -> Verdict { Ok(()) }
+//!     fn pre_enqueue(&self, _: &QueueView<'_>, _: &supercargo::model::Pod) -> Verdict { Ok(()) }
 //! }
 //!
 //! fn main() -> std::process::ExitCode {

@@ -8,10 +8,12 @@ use std::{
 
 use clap::Args;
 use supercargo_config::Configuration;
-use supercargo_framework::registry::{Point, Registry};
-use supercargo_model::kind::{ApiResource, Kind, Watched};
-use supercargo_plugins::dynamic_scoring::Place;
-use supercargo_scheduler::preferences;
+use supercargo_framework::registry::{Permission, Point, Registry};
+use supercargo_manifest::Problems;
+use supercargo_model::{
+    Key, Name,
+    kind::{ApiResource, Kind, Watched},
+};
 
 use crate::{
     failure::{Ending, Failure},
@@ -36,7 +38,7 @@ pub(crate) struct Options {
 }
 
 /// What may be done to some resources.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Rule<'a> {
     why: &'static str,
     group: &'a str,
@@ -65,18 +67,19 @@ const ALWAYS: &[Rule<'_>] = &[
 const PREEMPTION: Rule<'_> =
     Rule { why: "make room: a postFilter plugin is on", group: "", resources: &["pods"], verbs: &["delete"] };
 
-const VOLUMES: Rule<'_> = Rule {
-    why: "bind volumes: VolumeBinding is on",
-    group: "",
-    resources: &["persistentvolumes", "persistentvolumeclaims"],
-    verbs: &["update"],
-};
+impl From<&Permission> for Rule<'static> {
+    fn from(Permission { why, group, resources, verbs, .. }: &Permission) -> Self {
+        Self { why, group, resources, verbs }
+    }
+}
 
 /// Prints the permissions as manifests.
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
     let configuration = read_configuration(options.config.as_ref(), console, registry)?;
-    let (custom, preferences) = (Custom::of(&configuration, registry), preferences(&configuration)?);
-    let text = manifests(&configuration, &custom, preferences.keys(), &options.name, &options.namespace);
+    let custom = Custom::of(&configuration, registry);
+    let maps = config_maps(&configuration, registry)?;
+    let writes = writes(&configuration, registry);
+    let text = manifests(&configuration, &custom, &writes, &maps, &options.name, &options.namespace);
     console.bytes(text.as_bytes())?;
     Ok(Ending::Well)
 }
@@ -123,32 +126,58 @@ fn rules<'a>(
     })
 }
 
-fn writes<'a>(configuration: &Configuration) -> impl Iterator<Item = Rule<'a>> + use<'a> {
-    let any = |wanted: &dyn Fn(Point, &str) -> bool| {
-        let profiles = configuration.profiles.iter();
-        profiles
-            .flat_map(|p| &p.points)
-            .any(|(point, choices)| choices.iter().any(|c| wanted(*point, &c.plugin)))
-    };
-    let preempts = any(&|point, _| point == Point::PostFilter);
-    let binds_volumes = any(&|point, plugin| point == Point::PreBind && plugin == "VolumeBinding");
-    let more = [preempts.then_some(PREEMPTION), binds_volumes.then_some(VOLUMES)];
-    ALWAYS.iter().copied().chain(more.into_iter().flatten())
-}
-
-/// The ConfigMaps that are read, by namespace.
-fn config_maps<'p>(places: impl Iterator<Item = &'p Place>) -> BTreeMap<&'p str, BTreeSet<&'p str>> {
-    let mut maps = BTreeMap::<_, BTreeSet<_>>::new();
-    for Place { config_map, .. } in places {
-        maps.entry(&*config_map.namespace).or_default().insert(&*config_map.name);
+/// What every scheduler writes, and what the enabled plugins do.
+fn writes(configuration: &Configuration, registry: &Registry) -> Vec<Rule<'static>> {
+    let points = configuration.profiles.iter().flat_map(|profile| &profile.points);
+    let enabled: Vec<(Point, &Name)> =
+        points.flat_map(|(point, choices)| choices.iter().map(|choice| (*point, &choice.plugin))).collect();
+    let mut rules = ALWAYS.to_vec();
+    if enabled.iter().any(|(point, _)| *point == Point::PostFilter) {
+        rules.push(PREEMPTION);
     }
-    maps
+    for (point, plugin) in enabled {
+        let needed = registry.get(plugin).into_iter().flat_map(|plugin| plugin.permissions());
+        for rule in needed.filter(|permission| permission.at == point).map(Rule::from) {
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+    }
+    rules
 }
 
-fn manifests<'p>(
+/// The ConfigMaps that plugins want to be watched, by plugin and namespace.
+type ConfigMaps = BTreeMap<(Name, Name), BTreeSet<Name>>;
+
+fn config_maps(configuration: &Configuration, registry: &Registry) -> Result<ConfigMaps, Problems> {
+    let mut maps = ConfigMaps::new();
+    for ready in configuration.profiles(registry)? {
+        for (plugin, kind, Key { namespace, name }) in ready.profile.watched() {
+            if kind == Kind::ConfigMap {
+                maps.entry((plugin, namespace)).or_default().insert(name);
+            }
+        }
+    }
+    Ok(maps)
+}
+
+/// A plugin's name as names of objects are written: with small letters and dashes.
+fn in_kebab_case(plugin: &str) -> String {
+    let mut written = String::new();
+    for letter in plugin.chars() {
+        if letter.is_uppercase() && !written.is_empty() {
+            written.push('-');
+        }
+        written.extend(letter.to_lowercase());
+    }
+    written
+}
+
+fn manifests(
     configuration: &Configuration,
     custom: &Custom,
-    places: impl Iterator<Item = &'p Place>,
+    writes: &[Rule<'static>],
+    maps: &ConfigMaps,
     name: &str,
     namespace: &str,
 ) -> String {
@@ -175,7 +204,7 @@ fn manifests<'p>(
         let _ = write!(text, "---\napiVersion: {group}\nkind: {kind}\n{body}");
     };
     add("ServiceAccount", meta(Some(namespace), name));
-    add("ClusterRole", meta(None, name) + &written(reads().chain(writes(configuration)).chain(own_writes)));
+    add("ClusterRole", meta(None, name) + &written(reads().chain(writes.iter().copied()).chain(own_writes)));
     add("ClusterRoleBinding", meta(None, name) + &binding("ClusterRole", name));
     if election.leader_elect {
         let lease = format!(
@@ -187,14 +216,14 @@ fn manifests<'p>(
         add("Role", meta(Some(&election.resource_namespace), &role) + &lease);
         add("RoleBinding", meta(Some(&election.resource_namespace), &role) + &binding("Role", &role));
     }
-    for (namespace, maps) in config_maps(places) {
-        let names = Vec::from_iter(maps).join(", ");
+    for ((plugin, namespace), maps) in maps {
+        let names = maps.iter().map(|name| &**name).collect::<Vec<_>>().join(", ");
         let rules = format!(
-            "rules:\n# read what is preferred: DynamicScoring is on\n- apiGroups: [\"\"]\n  resources: [configmaps]\n  \
+            "rules:\n# read what is preferred: {plugin} is on\n- apiGroups: [\"\"]\n  resources: [configmaps]\n  \
              resourceNames: [{names}]\n  verbs: [{}]\n",
             READ.join(", ")
         );
-        let role = format!("{name}-dynamic-scoring");
+        let role = format!("{name}-{}", in_kebab_case(plugin));
         add("Role", meta(Some(namespace), &role) + &rules);
         add("RoleBinding", meta(Some(namespace), &role) + &binding("Role", &role));
     }

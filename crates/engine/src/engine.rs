@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use supercargo_framework::{preemption::Nominations, profile::Profile};
+use supercargo_framework::{
+    handle::NoPendingPods, preemption::Nominations, profile::Profile, queueing::QueueView,
+};
 use supercargo_model::{Cluster, Name, Pod};
 
 use crate::{
@@ -66,6 +68,11 @@ impl Engine {
     /// The nominations, to bring them up to date.
     pub fn nominations_mut(&mut self) -> &mut Nominations {
         &mut self.state.nominations
+    }
+
+    /// The cluster, and the nominations to bring them up to date.
+    pub fn cluster_and_nominations(&mut self) -> (&Cluster, &mut Nominations) {
+        (&self.state.cluster, &mut self.state.nominations)
     }
 
     /// All profiles.
@@ -168,7 +175,8 @@ impl Engine {
     /// The record of a pod that a PreEnqueue plugin holds back; `None` if none does.
     pub fn held(&self, pod: &Pod) -> Option<Decision> {
         let profile = self.profiles.get(&pod.spec.scheduler_name)?;
-        let refused = profile.pre_enqueue(pod).err()?;
+        let view = QueueView { cluster: &self.state.cluster, pending: &NoPendingPods };
+        let refused = profile.pre_enqueue(&view, pod).err()?;
         let name = profile.scheduler_name().clone();
         Some(Decision {
             outcome: Outcome::Gated,

@@ -30,7 +30,7 @@ pub use fast_path::Placement;
 pub use inspection::{Inspection, Survey};
 pub use pick::TieBreak;
 pub use queue::{
-    Admission, Backoff, Cause, Counts, Failure, Incoming, Pending, Place, Popped, Queue, QueueName,
+    Admission, At, Backoff, Cause, Counts, Failure, Incoming, Pending, Place, Popped, Queue, QueueName,
     QueueObserver, QueueSettings, Refusal, Removal, SchedulingQueue,
 };
 pub use sampling::nodes_to_find;

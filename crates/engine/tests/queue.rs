@@ -5,11 +5,14 @@ mod support;
 use serde_json::json;
 use supercargo_engine::{Admission, Queue};
 use supercargo_framework::profile::Profile;
-use supercargo_model::testing::{Builder, pod};
+use supercargo_model::{
+    Cluster,
+    testing::{Builder, pod},
+};
 use support::default_profile;
 
 fn push(queue: &mut Queue, profile: &Profile, pod: Builder) -> bool {
-    matches!(queue.push(profile, pod.pod()), Admission::Queued)
+    matches!(queue.push(&Cluster::default(), profile, pod.pod()), Admission::Queued)
 }
 
 fn drain(queue: &mut Queue) -> String {
@@ -50,7 +53,7 @@ fn gated_pods_stay_out() {
     let profile = default_profile();
     let mut queue = Queue::default();
     let gated = pod("p").set("/spec/schedulingGates/-", json!({"name": "wait"}));
-    let Admission::Held(rejection) = queue.push(&profile, gated.pod()) else {
+    let Admission::Held(rejection) = queue.push(&Cluster::default(), &profile, gated.pod()) else {
         panic!("held");
     };
     assert_eq!((&*rejection.plugin, queue.len()), ("SchedulingGates", 0));

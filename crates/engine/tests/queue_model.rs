@@ -13,11 +13,11 @@ use supercargo_framework::{
     points::{PreEnqueue, Requeue},
     preemption::{Claim, Nominations},
     profile::{Choice, Profile, ProfileSpec},
-    queueing::QueueRules,
+    queueing::{QueueRules, QueueView},
     registry::{Args, define},
 };
 use supercargo_model::{
-    Name, Node, Pod,
+    Cluster, Name, Node, Pod,
     testing::{Builder, node, pod},
 };
 
@@ -59,7 +59,7 @@ impl Requeue for Asks {
 }
 
 impl PreEnqueue for Asks {
-    fn pre_enqueue(&self, _: &Pod) -> Verdict {
+    fn pre_enqueue(&self, _: &QueueView<'_>, _: &Pod) -> Verdict {
         Ok(())
     }
 }
@@ -139,7 +139,9 @@ struct Model {
 
 impl Model {
     fn worth(&self, known: &Known, event: Event, change: &Change<'_>) -> u8 {
-        let helps = |plugin: &Name| self.rules.interests(plugin).helps(event, &known.pod, change);
+        let helps = |plugin: &Name| {
+            self.rules.interests(plugin).helps(&Cluster::default(), event, &known.pod, change)
+        };
         match () {
             () if known.refusal.pending.iter().any(helps) => 2,
             () if known.refusal.plugins.iter().any(helps) || known.refusal.is_empty() => 1,

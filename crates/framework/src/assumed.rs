@@ -21,7 +21,8 @@ pub struct AssumedObjects {
 /// An object of which the cluster has another version than the server has told.
 #[derive(Debug)]
 struct Ahead {
-    told: Object,
+    /// As the server told it last; `None` if it has told of no such object.
+    told: Option<Object>,
     /// The pods that need ours: they can share an object.
     needed_by: Vec<Name>,
 }
@@ -31,8 +32,8 @@ struct Ahead {
 pub struct Restored {
     /// As it was assumed.
     pub before: Object,
-    /// As the server told it.
-    pub after: Object,
+    /// As the server told it; `None` if there was no such object.
+    pub after: Option<Object>,
 }
 
 impl AssumedObjects {
@@ -43,8 +44,8 @@ impl AssumedObjects {
             // The cluster's version is one that was assumed earlier, not one that the server has told.
             Some(ahead) => ahead.needed_by.push(pod_uid.clone()),
             None => {
-                let Some(told) = cluster.object(id.0, &id.1) else { return };
-                if told == ours {
+                let told = cluster.object(id.0, &id.1);
+                if told.as_ref() == Some(&ours) {
                     return;
                 }
                 self.ahead.insert(id.clone(), Ahead { told, needed_by: vec![pod_uid.clone()] });
@@ -67,11 +68,13 @@ impl AssumedObjects {
             if !ahead.needed_by.is_empty() {
                 continue;
             }
-            let told = self.ahead.remove(&id).map(|ahead| ahead.told);
-            if let (Some(before), Some(after)) = (cluster.object(id.0, &id.1), told) {
-                cluster.put(after.clone());
-                restored.push(Restored { before, after });
+            let Some(Ahead { told: after, .. }) = self.ahead.remove(&id) else { continue };
+            let Some(before) = cluster.object(id.0, &id.1) else { continue };
+            match &after {
+                Some(after) => cluster.put(after.clone()),
+                None => cluster.remove(id.0, &id.1),
             }
+            restored.push(Restored { before, after });
         }
         restored
     }
@@ -122,5 +125,31 @@ impl<'a> ReserveCycle<'a> {
     /// the pod is not bound after all.
     pub fn assume(&mut self, object: Object) {
         self.assumed.assume(self.cluster, &self.pod_uid, object);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use supercargo_model::testing::object;
+
+    #[test]
+    fn an_object_that_the_server_has_not_told_of_is_gone_when_it_is_taken_back() {
+        let class = object(serde_json::json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"},
+            "provisioner": "example.com",
+        }));
+        let (mut cluster, mut assumed) = (Cluster::default(), AssumedObjects::default());
+        assumed.assume(&mut cluster, &"pod".into(), class.clone().object());
+        assert!(cluster.storage_class("fast").is_some());
+        let restored = assumed.restore(&mut cluster, "pod");
+        assert!(matches!(&restored[..], [Restored { after: None, .. }]), "{restored:?}");
+        assert!(cluster.storage_class("fast").is_none());
+        // What the server tells stays.
+        assumed.assume(&mut cluster, &"pod".into(), class.clone().object());
+        assumed.server_tells(Kind::StorageClass, &Key::new("", "fast"));
+        cluster.put(class.object());
+        assert!(assumed.restore(&mut cluster, "pod").is_empty());
+        assert!(cluster.storage_class("fast").is_some());
     }
 }

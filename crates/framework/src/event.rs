@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use supercargo_model::{ApiResource, Kind, Node, Pod, object::Object};
+use supercargo_model::{ApiResource, Cluster, Kind, Node, Pod, object::Object};
 
 /// What an event happened to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -293,8 +293,8 @@ impl KeptChange {
     }
 }
 
-/// A closer look: can this change make this pod schedulable?
-pub type Hint = Arc<dyn Fn(&Pod, &Change<'_>) -> bool + Send + Sync>;
+/// A closer look: can this change make this pod schedulable? The cluster has changed already.
+pub type Hint = Arc<dyn Fn(&Cluster, &Pod, &Change<'_>) -> bool + Send + Sync>;
 
 /// An event that a plugin wants its refused pods to be tried again after.
 #[derive(Clone)]
@@ -305,12 +305,32 @@ pub struct EventInterest {
     pub actions: Vec<Action>,
     /// A closer look; without one the event always helps.
     pub hint: Option<Hint>,
+    /// What happens to a pod before it is bound concerns others too.
+    pub of_others: bool,
 }
 
 impl EventInterest {
     /// An event that always helps.
     pub fn new(resource: Resource, actions: impl IntoIterator<Item = Action>) -> Self {
-        Self { resource, actions: actions.into_iter().collect(), hint: None }
+        Self { resource, actions: actions.into_iter().collect(), hint: None, of_others: false }
+    }
+
+    /// Also for what happens to other pods before they are bound, such as the members of a group that wait for each other.
+    /// Otherwise such an event concerns its own pod alone.
+    #[must_use]
+    pub fn of_others(mut self) -> Self {
+        self.of_others = true;
+        self
+    }
+
+    /// With a closer look at the whole: the cluster, the waiting pod, and the change.
+    #[must_use]
+    pub fn if_in(
+        mut self,
+        helps: impl Fn(&Cluster, &Pod, &Change<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.hint = Some(Arc::new(helps));
+        self
     }
 
     /// With a closer look at nodes: before, after.
@@ -349,9 +369,8 @@ impl EventInterest {
         })
     }
 
-    fn with(mut self, hint: impl Fn(&Pod, &Change<'_>) -> bool + Send + Sync + 'static) -> Self {
-        self.hint = Some(Arc::new(hint));
-        self
+    fn with(self, hint: impl Fn(&Pod, &Change<'_>) -> bool + Send + Sync + 'static) -> Self {
+        self.if_in(move |_, pod, change| hint(pod, change))
     }
 
     /// Whether events of this kind are asked for. Who asks for updates asks for every kind of update.
@@ -361,7 +380,14 @@ impl EventInterest {
     }
 
     /// Whether a change of this kind can make a pod schedulable.
-    pub fn helps(&self, resource: Resource, action: Action, pod: &Pod, change: &Change<'_>) -> bool {
-        self.covers(resource, action) && self.hint.as_ref().is_none_or(|hint| hint(pod, change))
+    pub fn helps(
+        &self,
+        cluster: &Cluster,
+        resource: Resource,
+        action: Action,
+        pod: &Pod,
+        change: &Change<'_>,
+    ) -> bool {
+        self.covers(resource, action) && self.hint.as_ref().is_none_or(|hint| hint(cluster, pod, change))
     }
 }

@@ -256,8 +256,6 @@ pub enum Measured {
     VolumeAssumeFailed,
     /// Binding a pod's volumes has failed.
     VolumeBindFailed,
-    /// Victims were looked for that could make room for a pod, also in vain.
-    PreemptionAttempted,
     /// Room is made for a pod by evicting so many others.
     Victims(usize),
     /// The evictions for a pod have ended.

@@ -11,6 +11,7 @@ pub mod fast;
 pub mod formula;
 pub mod handle;
 pub mod normalize;
+pub mod offline;
 mod opaque;
 pub mod points;
 pub mod preemption;
@@ -21,6 +22,7 @@ pub mod status;
 pub mod stopwatch;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod turns;
 pub mod vector;
 pub mod waiting;
 

@@ -9,13 +9,17 @@ use std::{
     time::Duration,
 };
 
-use supercargo_model::{Cluster, Name, NodeInfo, Pod};
+use supercargo_model::{
+    Cluster, Key, Name, NodeInfo, Pod,
+    object::{Kind, Object},
+};
 
 use crate::{
     assumed::ReserveCycle,
     event::EventInterest,
     handle::Effect,
-    preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated, Resolvable},
+    preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated, PreemptionCycle, Resolvable},
+    queueing::QueueView,
     status::{Status, Verdict},
 };
 
@@ -85,10 +89,12 @@ impl<T: Clone + Send + Sync + 'static> CycleData for T {
     }
 }
 
-/// Says whether a pod may enter the queue at all.
+/// Says whether a pod may enter the queue at all. One that is refused is asked about again after the events that the plugin
+/// asks for ([`Requeue`], also for [what happens to others](EventInterest::of_others)), and when it is
+/// [told to](crate::handle::Handle::look_again).
 pub trait PreEnqueue: Send + Sync {
     /// Refuses a pod that must wait.
-    fn pre_enqueue(&self, pod: &Pod) -> Verdict;
+    fn pre_enqueue(&self, view: &QueueView<'_>, pod: &Pod) -> Verdict;
 }
 
 /// A pod in the queue.
@@ -157,6 +163,14 @@ pub trait PostFilter: Send + Sync {
         pod: &Pod,
         verdicts: &NodeVerdicts,
     ) -> Result<Nomination, NotNominated>;
+
+    /// Whether it makes room by evicting pods: that it looks for some is counted.
+    fn makes_room(&self) -> bool {
+        false
+    }
+
+    /// Begins to make the room that this plugin has found for a pod. What takes time is an effect of its own.
+    fn make_room(&self, _cycle: &mut dyn PreemptionCycle, _pod: &Arc<Pod>, _nomination: &Nomination) {}
 
     /// Why there is no such node, if that follows without trying any; `None` if it must be tried. The pod has no claim to a
     /// node, and nobody is ahead of it anywhere.
@@ -361,6 +375,36 @@ pub trait PostBind: Send + Sync {
 pub trait Requeue: Send + Sync {
     /// The events, each with a closer look at whether it helps a given pod.
     fn events(&self) -> Vec<EventInterest>;
+}
+
+/// What the API server tells.
+#[derive(Clone, Copy, Debug)]
+pub enum Observed<'a> {
+    /// An object is there, or has changed.
+    Is {
+        /// The object.
+        object: &'a Object,
+        /// Its identity.
+        uid: &'a Name,
+    },
+    /// An object is gone.
+    Gone {
+        /// Its kind.
+        kind: Kind,
+        /// Namespace and name.
+        key: &'a Key,
+    },
+}
+
+/// Told what the API server tells, before the cluster shows it and before pods are woken by it.
+pub trait Observe: Send + Sync {
+    /// Single objects that are watched for the plugin, besides the kinds that every scheduler watches.
+    fn watched(&self) -> Vec<(Kind, Key)> {
+        Vec::new()
+    }
+
+    /// Looks at what is told. Short: nobody is scheduled meanwhile.
+    fn observe(&self, scheduler_name: &Name, observed: &Observed<'_>);
 }
 
 /// Told that a pod's cycle begins. What a plugin takes over from outside, such as a new version of itself, it takes over

@@ -9,6 +9,7 @@ use std::{
 use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
 
 use crate::{
+    handle::View,
     points::Prepared,
     status::{Code, Status, Verdict},
 };
@@ -95,6 +96,28 @@ pub struct Nomination {
     pub node: Name,
     /// The pods to evict there, the most important first.
     pub victims: Vec<Arc<Pod>>,
+    /// The plugin that found it; known once the profile has asked it.
+    pub plugin: Name,
+}
+
+impl Nomination {
+    /// Room on a node for these victims.
+    pub fn new(node: Name, victims: Vec<Arc<Pod>>) -> Self {
+        Self { node, victims, plugin: Name::default() }
+    }
+}
+
+/// What a PostFilter plugin can do when the room that it found is to be made.
+pub trait PreemptionCycle {
+    /// The scheduler's picture.
+    fn view(&self) -> View<'_>;
+
+    /// Calls the binding of a pod off that is under way, in the name of a plugin: the pod goes back to the queue. False if
+    /// there is none, or it is too late for that.
+    fn call_off(&mut self, uid: &str, plugin: &str) -> bool;
+
+    /// Takes back the nominated node that a pod's status names.
+    fn clear_nomination(&mut self, pod: &Arc<Pod>);
 }
 
 /// Why no room can be made for a pod, and what becomes of the nomination that it may have from before.

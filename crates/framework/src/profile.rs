@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use supercargo_model::{Cluster, Name, NodeInfo, Pod};
+use supercargo_model::{Cluster, Key, Name, NodeInfo, Pod, object::Kind};
 
 use crate::{
     assumed::ReserveCycle,
@@ -15,15 +15,15 @@ use crate::{
     handle::{Handle, HandleRef},
     opaque::{PluginFilter, PluginScore},
     points::{
-        Bind, CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Permit, PostBind, PostFilter,
-        PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, Reserve, Score,
-        ScoreInput,
+        Bind, CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Observe, Observed, Permit, PostBind,
+        PostFilter, PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, Reserve,
+        Score, ScoreInput,
     },
     preemption::{
         Adviser, Candidate, FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, NotNominated,
-        Rejection, Resolvable,
+        PreemptionCycle, Rejection, Resolvable,
     },
-    queueing::QueueRules,
+    queueing::{QueueRules, QueueView},
     registry::{Plugin, Point},
     status::{Code, Status, Verdict},
     stopwatch::{Stopwatch, Taken},
@@ -134,6 +134,8 @@ pub struct Profile {
     bind: Vec<Named<dyn Bind>>,
     post_bind: Vec<Named<dyn PostBind>>,
     handles: Vec<HandleRef>,
+    observe: Vec<Named<dyn Observe>>,
+    reads_time: bool,
     /// The plugins whose effects never block their thread.
     give_way: BTreeSet<Name>,
 }
@@ -232,6 +234,13 @@ impl Profile {
             bind,
             post_bind: pick.all(Point::PostBind, |p| p.post_bind.clone())?,
             handles: spec.plugins.values().map(|plugin| plugin.handle.clone()).collect(),
+            observe: {
+                let observe = |(name, plugin): (&Name, &Plugin)| {
+                    Some(Named { name: name.clone(), plugin: plugin.observe.clone()? })
+                };
+                spec.plugins.iter().filter_map(observe).collect()
+            },
+            reads_time: spec.plugins.values().any(|plugin| plugin.reads_time),
             give_way: {
                 let give_way = spec.plugins.iter().filter(|(_, plugin)| plugin.gives_way);
                 give_way.map(|(name, _)| name.clone()).collect()
@@ -267,8 +276,8 @@ impl Profile {
     }
 
     /// Whether a pod may enter the queue.
-    pub fn pre_enqueue(&self, pod: &Pod) -> Result<(), Rejection> {
-        self.queue_rules.pre_enqueue(pod, None)
+    pub fn pre_enqueue(&self, view: &QueueView<'_>, pod: &Pod) -> Result<(), Rejection> {
+        self.queue_rules.pre_enqueue(view, pod, None)
     }
 
     /// Tells the plugins that want to know it that a cycle begins. Whether any of them judges otherwise from here on.
@@ -465,12 +474,28 @@ impl Profile {
         for Named { name, plugin } in &self.post_filter {
             let run = || plugin.post_filter(runner, pod, verdicts);
             let code = |refused: &NotNominated| refused.status.code;
-            match self.timed_plugin(name, Point::PostFilter, run, code) {
-                Ok(nomination) => return Ok(nomination),
+            let answer = self.timed_plugin(name, Point::PostFilter, run, code);
+            self.count_preemption(&**plugin);
+            match answer {
+                Ok(nomination) => return Ok(Nomination { plugin: name.clone(), ..nomination }),
                 Err(refused) => merged.add(refused)?,
             }
         }
         Err(merged.refused())
+    }
+
+    fn count_preemption(&self, plugin: &dyn PostFilter) {
+        if let Some(stopwatch) = self.stopwatch.get().filter(|_| plugin.makes_room()) {
+            stopwatch.preemption_attempted();
+        }
+    }
+
+    /// Lets the plugin that found room for a pod begin to make it.
+    pub fn make_room(&self, cycle: &mut dyn PreemptionCycle, pod: &Arc<Pod>, nomination: &Nomination) {
+        let found = self.post_filter.iter().find(|named| named.name == nomination.plugin);
+        if let Some(Named { plugin, .. }) = found {
+            plugin.make_room(cycle, pod, nomination);
+        }
     }
 
     /// What [`Self::post_filter`] says of a pod that fits nowhere, if that follows without trying anything.
@@ -485,10 +510,11 @@ impl Profile {
             .map(|Named { plugin, .. }| plugin.foregone(cluster, pod, resolvable))
             .collect::<Option<_>>()?;
         let mut merged = MergedPostFilter::default();
-        for (Named { name, .. }, refused) in self.post_filter.iter().zip(foregone) {
+        for (Named { name, plugin }, refused) in self.post_filter.iter().zip(foregone) {
             let code = |refused: &NotNominated| refused.status.code;
             // They were asked, and it is counted.
             let answer = self.timed_plugin(name, Point::PostFilter, || Err::<(), _>(refused), code);
+            self.count_preemption(&**plugin);
             if let Err(last) = answer.or_else(|refused| merged.add(refused)) {
                 return Some(last);
             }
@@ -555,6 +581,27 @@ impl Profile {
                 }
             })
             .collect()
+    }
+
+    /// Tells the plugins that want to know it what the API server tells.
+    pub fn observe(&self, observed: &Observed<'_>) {
+        let observers = self.observe.iter();
+        observers.for_each(|named| named.plugin.observe(self.scheduler_name(), observed));
+    }
+
+    /// Single objects that have to be watched, each with the plugin that wants it.
+    pub fn watched(&self) -> Vec<(Name, Kind, Key)> {
+        let observers = self.observe.iter();
+        let watched = |named: &Named<dyn Observe>| {
+            let name = named.name.clone();
+            named.plugin.watched().into_iter().map(move |(kind, key)| (name.clone(), kind, key))
+        };
+        observers.flat_map(watched).collect()
+    }
+
+    /// Whether a plugin reads the time that the cluster was told last.
+    pub fn reads_time(&self) -> bool {
+        self.reads_time
     }
 
     /// Connects all plugins with what their effects go through.

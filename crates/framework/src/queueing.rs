@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use supercargo_model::{ApiResource, Name, Pod};
+use supercargo_model::{ApiResource, Cluster, Name, Pod};
 
 use crate::{
     event::{Action, Change, Event, EventInterest, EventSet, Resource},
+    handle::PendingPods,
     points::{PreEnqueue, QueueSort},
     preemption::Rejection,
     registry::Plugin,
@@ -16,6 +17,8 @@ use crate::{
 pub struct Interests {
     all: Vec<EventInterest>,
     events: EventSet,
+    /// Of these, what happens to other pods before they are bound.
+    of_others: EventSet,
 }
 
 impl Interests {
@@ -31,7 +34,11 @@ impl Interests {
             [Action::Add, Action::Update, Action::Delete].map(|action| Event::new(interest.resource, action))
         });
         let events = Event::all().chain(custom).filter(covered).collect();
-        Self { all, events }
+        let of_others = |event: &Event| {
+            event.resource == Resource::UnscheduledPod
+                && all.iter().any(|i| i.of_others && i.covers(event.resource, event.action))
+        };
+        Self { events, of_others: Event::all().filter(of_others).collect(), all }
     }
 
     /// For a plugin that does not say: whatever kube-scheduler counts as any event, and the custom kinds that it reads.
@@ -65,11 +72,32 @@ impl Interests {
         &self.events
     }
 
-    /// Whether a change can make a pod schedulable.
-    pub fn helps(&self, event: Event, pod: &Pod, change: &Change<'_>) -> bool {
-        self.events.contains(event)
-            && self.all.iter().any(|interest| interest.helps(event.resource, event.action, pod, change))
+    /// The kinds of events that happen to other pods before they are bound.
+    pub fn of_others(&self) -> &EventSet {
+        &self.of_others
     }
+
+    /// Whether a change can make a pod schedulable.
+    pub fn helps(&self, cluster: &Cluster, event: Event, pod: &Pod, change: &Change<'_>) -> bool {
+        let helps = |i: &EventInterest| i.helps(cluster, event.resource, event.action, pod, change);
+        self.events.contains(event) && self.all.iter().any(helps)
+    }
+
+    /// Whether what happens to another pod before it is bound can make a pod schedulable.
+    pub fn other_helps(&self, cluster: &Cluster, event: Event, pod: &Pod, change: &Change<'_>) -> bool {
+        let helps =
+            |i: &EventInterest| i.of_others && i.helps(cluster, event.resource, event.action, pod, change);
+        self.of_others.contains(event) && self.all.iter().any(helps)
+    }
+}
+
+/// What a PreEnqueue plugin sees.
+#[derive(Clone, Copy)]
+pub struct QueueView<'a> {
+    /// Nodes, the pods on them, and every other object that is watched.
+    pub cluster: &'a Cluster,
+    /// The pods that have no node yet, the one that is asked about among them.
+    pub pending: &'a dyn PendingPods,
 }
 
 /// What a profile has to say about waiting pods.
@@ -104,18 +132,28 @@ impl QueueRules {
     }
 
     /// Whether a pod may enter the queue. Who held it back before is asked first.
-    pub fn pre_enqueue(&self, pod: &Pod, held_by: Option<&Name>) -> Result<(), Rejection> {
+    pub fn pre_enqueue(
+        &self,
+        view: &QueueView<'_>,
+        pod: &Pod,
+        held_by: Option<&Name>,
+    ) -> Result<(), Rejection> {
         let held_it = |(name, _): &&(Name, _)| Some(name) == held_by;
         let first = self.pre_enqueue.iter().filter(held_it);
         let others = self.pre_enqueue.iter().filter(|plugin| !held_it(plugin));
         first.chain(others).try_for_each(|(name, plugin)| {
-            plugin.pre_enqueue(pod).map_err(|status| Rejection { plugin: name.clone(), status })
+            plugin.pre_enqueue(view, pod).map_err(|status| Rejection { plugin: name.clone(), status })
         })
     }
 
     /// The events that help pods which a plugin refused; any, if the profile does not know the plugin.
     pub fn interests(&self, plugin: &str) -> &Interests {
         self.interests.get(plugin).unwrap_or(&self.any)
+    }
+
+    /// What happens to pods before they are bound, as far as any of the profile's plugins asks for it on behalf of others.
+    pub fn events_of_others(&self) -> EventSet {
+        (self.interests.values()).fold(EventSet::default(), |all, interests| all.union(&interests.of_others))
     }
 
     /// The events that any of the profile's plugins asks for.

@@ -16,8 +16,8 @@ use supercargo_model::{ApiResource, Name};
 use crate::fast::{FastFilter, FastScore};
 use crate::handle::HandleRef;
 use crate::points::{
-    Bind, CycleStart, Filter, NormalizeScore, Permit, PostBind, PostFilter, PreBind, PreEnqueue, PreFilter,
-    PreScore, QueueSort, Requeue, Reserve, Score,
+    Bind, CycleStart, Filter, NormalizeScore, Observe, Permit, PostBind, PostFilter, PreBind, PreEnqueue,
+    PreFilter, PreScore, QueueSort, Requeue, Reserve, Score,
 };
 
 pub use args_schema::{ArgsSchema, Field, shape_of};
@@ -96,7 +96,10 @@ pub struct Plugin {
     pub(crate) cycle_start: Option<Arc<dyn CycleStart>>,
     pub(crate) fast_filter: Option<Arc<dyn FastFilter>>,
     pub(crate) fast_score: Option<Arc<dyn FastScore>>,
+    pub(crate) observe: Option<Arc<dyn Observe>>,
     pub(crate) handle: HandleRef,
+    /// It reads the time that the cluster was told last.
+    pub(crate) reads_time: bool,
     /// Its effects give way instead of blocking their thread.
     pub(crate) gives_way: bool,
     pub(crate) kinds: Vec<&'static ApiResource>,
@@ -181,10 +184,26 @@ fn without_type(value: &Value) -> Value {
 
 type Build = dyn Fn(&Args<'_>) -> Result<Plugin, Problems> + Send + Sync;
 
+/// What a plugin has to be allowed in the API, where it is enabled at a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permission {
+    /// The point.
+    pub at: Point,
+    /// What for.
+    pub why: &'static str,
+    /// The API group; empty for the core's.
+    pub group: &'static str,
+    /// The resources, by their plural names.
+    pub resources: &'static [&'static str],
+    /// What is done to them.
+    pub verbs: &'static [&'static str],
+}
+
 /// A plugin that can be made by name.
 pub struct Registration {
     name: Name,
     points: Vec<Point>,
+    permissions: Vec<Permission>,
     default_args: Option<&'static str>,
     reads: Reads,
     build: Box<Build>,
@@ -224,6 +243,11 @@ impl Registration {
         &self.reads.annotations
     }
 
+    /// What it has to be allowed in the API.
+    pub fn permissions(&self) -> &[Permission] {
+        &self.permissions
+    }
+
     /// Makes the plugin.
     pub fn build(&self, args: &Args<'_>) -> Result<Plugin, Problems> {
         (self.build)(args)
@@ -247,12 +271,12 @@ impl Registration {
 /// Says, checked by the compiler, which points a type serves.
 ///
 /// ```
-/// use supercargo_framework::{points::*, registry::*, status::Verdict};
+/// use supercargo_framework::{points::*, queueing::QueueView, registry::*, status::Verdict};
 /// use supercargo_model::Pod;
 ///
 /// struct Patience;
 /// impl PreEnqueue for Patience {
-///     fn pre_enqueue(&self, _: &Pod) -> Verdict { Ok(()) }
+///     fn pre_enqueue(&self, _: &QueueView<'_>, _: &Pod) -> Verdict { Ok(()) }
 /// }
 /// let mut registry = Registry::default();
 /// registry.add(define("Patience", |_| Ok(Patience)).pre_enqueue());
@@ -265,6 +289,7 @@ pub fn define<T: Send + Sync + 'static>(
     Definition {
         name: name.into(),
         points: Vec::new(),
+        permissions: Vec::new(),
         default_args: None,
         reads: Reads::default(),
         new: Box::new(new),
@@ -279,6 +304,7 @@ type Attach<T> = dyn Fn(&Arc<T>, &mut Plugin) + Send + Sync;
 pub struct Definition<T> {
     name: Name,
     points: Vec<Point>,
+    permissions: Vec<Permission>,
     default_args: Option<&'static str>,
     reads: Reads,
     new: Box<New<T>>,
@@ -325,6 +351,23 @@ impl<T: Send + Sync + 'static> Definition<T> {
         self
     }
 
+    /// The type is told what the API server tells.
+    #[must_use]
+    pub fn observe(mut self) -> Self
+    where
+        T: Observe,
+    {
+        self.attach.push(Box::new(|plugin, served| served.observe = Some(plugin.clone())));
+        self
+    }
+
+    /// The type reads the time: the cluster is told it before each cycle.
+    #[must_use]
+    pub fn reads_time(mut self) -> Self {
+        self.attach.push(Box::new(|_, served| served.reads_time = true));
+        self
+    }
+
     /// The type's effects never block their thread: they run among those of the scheduler itself, not on threads of their
     /// own.
     #[must_use]
@@ -353,6 +396,13 @@ impl<T: Send + Sync + 'static> Definition<T> {
     #[must_use]
     pub fn reads_annotation(mut self, key: impl Into<Name>) -> Self {
         self.reads.annotations.push(key.into());
+        self
+    }
+
+    /// Says what the type has to be allowed in the API.
+    #[must_use]
+    pub fn needs(mut self, permission: Permission) -> Self {
+        self.permissions.push(permission);
         self
     }
 
@@ -416,11 +466,12 @@ impl<T: Send + Sync + 'static> Definition<T> {
 
 impl<T: Send + Sync + 'static> From<Definition<T>> for Registration {
     fn from(definition: Definition<T>) -> Self {
-        let Definition { name, points, default_args, reads, new, attach } = definition;
+        let Definition { name, points, permissions, default_args, reads, new, attach } = definition;
         let kinds = reads.kinds.clone();
         Self {
             name,
             points,
+            permissions,
             default_args,
             reads,
             build: Box::new(move |args| {

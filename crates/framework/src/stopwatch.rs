@@ -15,6 +15,9 @@ pub trait Stopwatch: Send + Sync {
     /// All plugins of a point have had theirs.
     fn point(&self, profile: &str, point: Point, code: Option<Code>, took: Duration);
 
+    /// A plugin has looked for pods whose eviction could make room, also in vain.
+    fn preemption_attempted(&self);
+
     /// A plugin has said whether an event helps a pod that it refused.
     fn hint(&self, plugin: &str, event: Event, helps: bool, took: Duration);
 }

@@ -146,20 +146,62 @@ fn events_help_if_the_closer_look_agrees() {
     let (before, after) = (node("old").node(), node("new").node());
     let change = Change::Node(Some(&before), Some(&after));
     let always = EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeLabel]);
-    assert!(always.helps(Resource::Node, Action::Add, &waiting, &change));
-    assert!(always.helps(Resource::Node, Action::UpdateNodeLabel, &waiting, &change));
-    assert!(!always.helps(Resource::Node, Action::Delete, &waiting, &change));
-    assert!(!always.helps(Resource::Pod, Action::Add, &waiting, &change));
+    assert!(always.helps(
+        &supercargo_model::Cluster::default(),
+        Resource::Node,
+        Action::Add,
+        &waiting,
+        &change
+    ));
+    assert!(always.helps(
+        &supercargo_model::Cluster::default(),
+        Resource::Node,
+        Action::UpdateNodeLabel,
+        &waiting,
+        &change
+    ));
+    assert!(!always.helps(
+        &supercargo_model::Cluster::default(),
+        Resource::Node,
+        Action::Delete,
+        &waiting,
+        &change
+    ));
+    assert!(!always.helps(
+        &supercargo_model::Cluster::default(),
+        Resource::Pod,
+        Action::Add,
+        &waiting,
+        &change
+    ));
 
     let looks = (always.clone()).if_node(|pod, before, after| {
         &*pod.name == "p"
             && before.is_some_and(|n| &*n.name == "old")
             && after.is_some_and(|n| &*n.name == "new")
     });
-    assert!(looks.helps(Resource::Node, Action::Add, &waiting, &change));
+    assert!(looks.helps(
+        &supercargo_model::Cluster::default(),
+        Resource::Node,
+        Action::Add,
+        &waiting,
+        &change
+    ));
     let swapped = Change::Node(Some(&after), Some(&before));
-    assert!(!looks.helps(Resource::Node, Action::Add, &waiting, &swapped));
-    assert!(!looks.helps(Resource::Node, Action::Delete, &waiting, &change));
+    assert!(!looks.helps(
+        &supercargo_model::Cluster::default(),
+        Resource::Node,
+        Action::Add,
+        &waiting,
+        &swapped
+    ));
+    assert!(!looks.helps(
+        &supercargo_model::Cluster::default(),
+        Resource::Node,
+        Action::Delete,
+        &waiting,
+        &change
+    ));
 }
 
 #[test]
@@ -168,7 +210,15 @@ fn closer_looks_at_pods_and_other_objects() {
     let (bound, loose) = (pod("q").on("a").pod(), pod("q").pod());
     let by_pod = EventInterest::new(Resource::Pod, [Action::Delete])
         .if_pod(|_, before, _| before.is_some_and(|pod| pod.node.is_some()));
-    let gone = |pod| by_pod.helps(Resource::Pod, Action::Delete, &waiting, &Change::Pod(Some(pod), None));
+    let gone = |pod| {
+        by_pod.helps(
+            &supercargo_model::Cluster::default(),
+            Resource::Pod,
+            Action::Delete,
+            &waiting,
+            &Change::Pod(Some(pod), None),
+        )
+    };
     assert!(gone(&bound));
     assert!(!gone(&loose));
 
@@ -178,8 +228,15 @@ fn closer_looks_at_pods_and_other_objects() {
     .object();
     let by_object =
         EventInterest::new(Resource::StorageClass, [Action::Add]).if_object(|_, _, after| after.is_some());
-    let helps =
-        |after| by_object.helps(Resource::StorageClass, Action::Add, &waiting, &Change::Other(None, after));
+    let helps = |after| {
+        by_object.helps(
+            &supercargo_model::Cluster::default(),
+            Resource::StorageClass,
+            Action::Add,
+            &waiting,
+            &Change::Other(None, after),
+        )
+    };
     assert!(helps(Some(&class)));
     assert!(!helps(None));
 }

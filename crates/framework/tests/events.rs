@@ -7,10 +7,11 @@ use supercargo_framework::{
     Verdict,
     event::{Action, Change, Event, EventInterest, EventSet, Resource},
     points::{PreEnqueue, Requeue},
+    queueing::QueueView,
     registry::{Registration, define},
 };
 use supercargo_model::{
-    ApiResource, Pod,
+    ApiResource, Cluster, Pod,
     testing::{Builder, node, object, pod},
 };
 use support::Setup;
@@ -168,7 +169,7 @@ impl Requeue for Waits {
 }
 
 impl PreEnqueue for Waits {
-    fn pre_enqueue(&self, _: &Pod) -> Verdict {
+    fn pre_enqueue(&self, _: &QueueView<'_>, _: &Pod) -> Verdict {
         Ok(())
     }
 }
@@ -193,7 +194,12 @@ fn a_profile_tells_the_events_of_each_plugin() {
     let profile = Setup::new().with(waits(vec![node_added, looks]), 0).ready();
     let taint = Event::new(Resource::Node, UpdateNodeTaint);
     let change = Change::Node(None, None);
-    assert!(!profile.queue_rules().interests("Waits").helps(taint, &pod("p").pod(), &change));
+    assert!(!profile.queue_rules().interests("Waits").helps(
+        &Cluster::default(),
+        taint,
+        &pod("p").pod(),
+        &change
+    ));
     // Any update is every kind of update; any pod is one that is bound or not.
     let updates = EventInterest::new(Resource::Pod, [Update]);
     assert!(updates.covers(Resource::AssignedPod, Action::UpdatePodLabel));

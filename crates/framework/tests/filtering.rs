@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex};
 use supercargo_framework::{
     Code, Prepared, Status, Verdict,
     assumed::{AssumedObjects, ReserveCycle},
+    handle::NoPendingPods,
     points::{Filter, PostFilter, PreEnqueue, PreFilter, PreFilterOutcome, Reserve},
     preemption::{
         Claim, FilterRunner, NodeVerdicts, Nomination, Nominations, NotNominated, Rejection,
         no_node_available,
     },
     profile::{PreFilterEnd, Profile, ProfileRunner},
+    queueing::QueueView,
     registry::{Point, define},
 };
 use supercargo_model::{
@@ -231,7 +233,7 @@ impl PostFilter for MakesRoom {
         _: &NodeVerdicts,
     ) -> Result<Nomination, NotNominated> {
         match self.0 {
-            Ok(node) => Ok(Nomination { node: node.into(), victims: vec![] }),
+            Ok(node) => Ok(Nomination::new(node.into(), vec![])),
             Err((code, reason, clears)) => {
                 Err(NotNominated { status: Status::new(code, [reason.into()]), clears })
             }
@@ -337,7 +339,7 @@ fn what_is_reserved_is_given_back_in_the_opposite_order() {
             Setup::new().with(plugin("One"), 0).with(plugin("Two"), 0).with(plugin("Three"), 0).ready();
         let (mut cluster, mut assumed) = (three_nodes(), AssumedObjects::default());
         let mut cycle = ReserveCycle::new(&mut cluster, &mut assumed, "p".into());
-        let pod = Arc::new(pod("p").pod());
+        let pod = pod("p").pod();
         let refused = profile.reserve(&mut cycle, &pod, &"a".into()).map_err(|r| r.plugin.to_string());
         let log = log.lock().unwrap().join(", ");
         (refused, log)
@@ -352,7 +354,7 @@ fn what_is_reserved_is_given_back_in_the_opposite_order() {
 fn the_first_that_holds_a_pod_back_is_named() {
     struct Holds(bool);
     impl PreEnqueue for Holds {
-        fn pre_enqueue(&self, _: &Pod) -> Verdict {
+        fn pre_enqueue(&self, _: &QueueView<'_>, _: &Pod) -> Verdict {
             if self.0 { Err(Status::unresolvable("not yet")) } else { Ok(()) }
         }
     }
@@ -361,7 +363,12 @@ fn the_first_that_holds_a_pod_back_is_named() {
             .with(define("One", move |_| Ok(Holds(one))).pre_enqueue(), 0)
             .with(define("Two", move |_| Ok(Holds(two))).pre_enqueue(), 0)
             .ready();
-        profile.pre_enqueue(&pod("p").pod()).map_err(|r| r.plugin.to_string())
+        profile
+            .pre_enqueue(
+                &QueueView { cluster: &Cluster::default(), pending: &NoPendingPods },
+                &pod("p").pod(),
+            )
+            .map_err(|r| r.plugin.to_string())
     };
     assert_eq!(run(false, false), Ok(()));
     assert_eq!(run(true, true), Err("One".to_owned()));

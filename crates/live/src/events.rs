@@ -21,7 +21,7 @@ use std::{
 use futures_util::future::select;
 use tokio::sync::Notify;
 
-pub use event::{Event, Preempted, Reference, Urgency};
+pub use event::{Event, Reference, Urgency};
 use queue::{Job, Queue, Take, Write};
 
 use crate::{

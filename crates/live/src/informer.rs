@@ -17,8 +17,11 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use supercargo_framework::profile::Profile;
 use supercargo_model::{
     Declared, Key, Name,
     object::{Kind, Object},
@@ -74,8 +77,16 @@ pub enum WatchEvent {
     Synced(Kind),
 }
 
+/// The resources of every kind, what plugins have declared included, and the ConfigMaps that they want to be watched.
+pub fn resources<'p>(declared: &Declared, profiles: impl IntoIterator<Item = &'p Profile>) -> Vec<Resource> {
+    let watched = profiles.into_iter().flat_map(Profile::watched);
+    let config_maps: BTreeSet<Key> =
+        watched.filter(|(_, kind, _)| *kind == Kind::ConfigMap).map(|(.., key)| key).collect();
+    resources_and(declared, &config_maps)
+}
+
 /// The resources of every kind, what plugins have declared included, and some ConfigMaps.
-pub fn resources<'k>(declared: &Declared, config_maps: impl IntoIterator<Item = &'k Key>) -> Vec<Resource> {
+fn resources_and<'k>(declared: &Declared, config_maps: impl IntoIterator<Item = &'k Key>) -> Vec<Resource> {
     let custom = declared.kinds.iter().map(|api| Kind::Custom(api));
     let kinds = Kind::ALL.iter().copied().chain(custom).filter_map(Resource::of);
     let kinds = kinds.map(|resource| Resource { annotations: declared.annotations.clone(), ..resource });

@@ -6,6 +6,7 @@
 
 mod access;
 mod lines;
+pub(crate) mod threads;
 mod throttle;
 mod trouble;
 
@@ -38,6 +39,7 @@ use supercargo_extender::body::{self, Read};
 use crate::world::{
     Lines, MAX_REFUSAL_BYTES, MAX_REPLY_BYTES, MAX_RETRY_AFTER, Refused, Reply, Request, Unanswered, World,
 };
+use threads::Threads;
 use throttle::Throttle;
 
 /// How we name ourselves to the server.
@@ -52,6 +54,7 @@ pub struct RealWorld {
     seed: RandomState,
     drawn: AtomicU64,
     server: Arc<Server>,
+    threads: Threads,
 }
 
 /// The API server, and how to reach it.
@@ -74,6 +77,7 @@ impl RealWorld {
             seed: RandomState::new(),
             drawn: AtomicU64::new(0),
             server: Arc::new(server),
+            threads: Threads::default(),
         })
     }
 
@@ -112,6 +116,10 @@ impl World for RealWorld {
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
         drop(tokio::spawn(task));
+    }
+
+    fn spawn_aside(&self, task: BoxFuture<'static, ()>) {
+        self.threads.spawn(task);
     }
 
     fn yield_now(&self) -> BoxFuture<'static, ()> {

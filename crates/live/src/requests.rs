@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use supercargo_model::{Key, Pod};
+use supercargo_model::Key;
 
 use crate::world::{ContentType, Method, Request};
 
@@ -23,32 +23,9 @@ pub fn get_pod(pod: &Key) -> Request {
     Request::get(pod_path(pod, ""))
 }
 
-/// Deletes a pod, if it still is the one with this identity.
-pub fn delete_pod(pod: &Key, uid: &str) -> Request {
-    let body = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
-    with_body(Method::Delete, pod_path(pod, ""), ContentType::Json, &body)
-}
-
 /// Changes a pod's status by a strategic merge patch.
 pub fn patch_pod_status(pod: &Key, patch: &Value) -> Request {
     with_body(Method::Patch, pod_path(pod, "/status"), ContentType::StrategicMergePatch, patch)
-}
-
-/// Marks a pod that is about to be deleted to make room, in kube-scheduler's words. The identity makes sure that it is
-/// still the same pod.
-pub fn mark_preempted(pod: &Pod, scheduler_name: &str, now: Timestamp) -> Request {
-    let message = format!("{scheduler_name}: preempting to accommodate a higher priority pod");
-    let mut condition = json!({
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": "PreemptionByScheduler",
-        "message": message,
-        "lastProbeTime": null,
-        "lastTransitionTime": whole_seconds(now),
-    });
-    observe(&mut condition, pod.generation);
-    let patch = json!({"metadata": {"uid": &*pod.uid}, "status": {"conditions": [condition]}});
-    patch_pod_status(&pod.key(), &patch)
 }
 
 /// Says in a condition which version of the pod's spec it is about, as kube-scheduler does; unless that is not known.
@@ -56,46 +33,6 @@ pub(crate) fn observe(condition: &mut Value, generation: i64) {
     if generation != 0 {
         condition["observedGeneration"] = generation.into();
     }
-}
-
-/// Reads a claim.
-pub fn get_claim(claim: &Key) -> Request {
-    Request::get(claim_path(claim))
-}
-
-/// Replaces a claim. The object names the version that it was made from.
-pub fn update_claim(claim: &Key, object: &Value) -> Request {
-    with_body(Method::Put, claim_path(claim), ContentType::Json, object)
-}
-
-/// Changes a claim in part; with a `resourceVersion` in the patch, only if it still has that version.
-pub fn patch_claim(claim: &Key, patch: &Value) -> Request {
-    with_body(Method::Patch, claim_path(claim), ContentType::MergePatch, patch)
-}
-
-/// Reads a volume.
-pub fn get_volume(name: &str) -> Request {
-    Request::get(volume_path(name))
-}
-
-/// Replaces a volume. The object names the version that it was made from.
-pub fn update_volume(name: &str, object: &Value) -> Request {
-    with_body(Method::Put, volume_path(name), ContentType::Json, object)
-}
-
-/// Changes a volume in part; with a `resourceVersion` in the patch, only if it still has that version.
-pub fn patch_volume(name: &str, patch: &Value) -> Request {
-    with_body(Method::Patch, volume_path(name), ContentType::MergePatch, patch)
-}
-
-/// Reads a node.
-pub fn get_node(name: &str) -> Request {
-    Request::get(format!("/api/v1/nodes/{name}"))
-}
-
-/// Reads what a node's CSI drivers said about themselves.
-pub fn get_csi_node(node: &str) -> Request {
-    Request::get(format!("/apis/storage.k8s.io/v1/csinodes/{node}"))
 }
 
 /// A moment as Kubernetes writes a Time: whole seconds.
@@ -116,14 +53,6 @@ fn pod_path(pod: &Key, subresource: &str) -> String {
     format!("/api/v1/namespaces/{}/pods/{}{subresource}", pod.namespace, pod.name)
 }
 
-fn claim_path(claim: &Key) -> String {
-    format!("/api/v1/namespaces/{}/persistentvolumeclaims/{}", claim.namespace, claim.name)
-}
-
-fn volume_path(name: &str) -> String {
-    format!("/api/v1/persistentvolumes/{name}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,30 +67,6 @@ mod tests {
         assert_eq!(request.to_string(), "POST /api/v1/namespaces/ns/pods/p/binding");
         assert_eq!(body(&request)["metadata"]["uid"], "u1");
         assert_eq!(body(&request)["target"], json!({"kind": "Node", "name": "n1"}));
-    }
-
-    #[test]
-    fn a_victim_is_deleted_only_if_it_still_is_the_same() {
-        let request = delete_pod(&Key::new("ns", "p"), "u1");
-        assert_eq!(request.to_string(), "DELETE /api/v1/namespaces/ns/pods/p");
-        assert_eq!(body(&request)["preconditions"], json!({"uid": "u1"}));
-    }
-
-    #[test]
-    fn a_victim_is_told_why() {
-        let now: Timestamp = "2026-01-02T03:04:05.6789Z".parse().unwrap();
-        let pod = json!({"metadata": {"namespace": "ns", "name": "p", "uid": "u1", "generation": 2}});
-        let pod: Pod = serde_json::from_value(pod).unwrap();
-        let request = mark_preempted(&pod, "default-scheduler", now);
-        assert_eq!(request.to_string(), "PATCH /api/v1/namespaces/ns/pods/p/status");
-        let condition = &body(&request)["status"]["conditions"][0];
-        assert_eq!(condition["reason"], "PreemptionByScheduler");
-        assert_eq!(
-            condition["message"],
-            "default-scheduler: preempting to accommodate a higher priority pod"
-        );
-        assert_eq!(condition["lastTransitionTime"], "2026-01-02T03:04:05Z");
-        assert_eq!(condition["observedGeneration"], 2);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub mod volume_binding;
 pub mod volume_restrictions;
 pub mod volume_zone;
 
-use supercargo_framework::registry::{Registry, define};
+use supercargo_framework::registry::{Permission, Point, Registry, define};
 
 /// All plugins, by the names that configurations use.
 pub fn registry() -> Registry {
@@ -42,6 +42,7 @@ pub fn registry() -> Registry {
             .default_args(r#"{"minCandidateNodesPercentage":10,"minCandidateNodesAbsolute":100}"#)
             .pre_enqueue()
             .post_filter()
+            .observe()
             .requeue(),
     );
     all.add(
@@ -60,7 +61,12 @@ pub fn registry() -> Registry {
             .fast_score(),
     );
     all.add(
-        define(dynamic_scoring::NAME, dynamic_scoring::DynamicScoring::new).score().normalize().fast_score(),
+        define(dynamic_scoring::NAME, dynamic_scoring::DynamicScoring::new)
+            .score()
+            .normalize()
+            .observe()
+            .reads_time()
+            .fast_score(),
     );
     all.add(define(image_locality::NAME, image_locality::ImageLocality::new).score().fast_score());
     all.add(
@@ -158,6 +164,13 @@ pub fn registry() -> Registry {
             .score()
             .reserve()
             .pre_bind()
+            .needs(Permission {
+                at: Point::PreBind,
+                why: "bind volumes: VolumeBinding is on",
+                group: "",
+                resources: &["persistentvolumes", "persistentvolumeclaims"],
+                verbs: &["update"],
+            })
             .gives_way()
             .requeue()
             .fast_filter()

@@ -11,16 +11,12 @@ pub mod offline;
 pub mod setup;
 
 #[cfg(feature = "live")]
-mod arguments;
-#[cfg(feature = "live")]
 mod extenders;
 #[cfg(feature = "live")]
 mod live;
 #[cfg(feature = "live")]
 mod running;
 
-#[cfg(feature = "live")]
-pub use arguments::preferences;
 #[cfg(feature = "live")]
 pub use extenders::{extenders, roles};
 #[cfg(feature = "live")]

@@ -1,6 +1,6 @@
 //! Puts the scheduler on a cluster together.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use supercargo_config::Configuration;
 use supercargo_extender::Wanted;
@@ -16,7 +16,6 @@ use supercargo_manifest::Problems;
 use supercargo_model::Cluster;
 
 use crate::{
-    arguments::preferences,
     extenders::{extenders, roles},
     running::Options,
     setup::{self, Overrides},
@@ -36,11 +35,9 @@ pub(crate) fn assemble(
     let extenders = extenders(configuration, Arc::new(WorldClock(world.clone())), options.watcher.clone())?;
     let extenders = extenders.with(options.strictness);
     engine.set_extenders(roles(&extenders));
-    let preferences = preferences(configuration)?;
-    let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
     let wanted = Arc::new(Wanted::by(&configuration.extenders));
     let declared = configuration.declared(registry);
-    let resources = informer::resources(&declared, &config_maps).into_iter();
+    let resources = informer::resources(&declared, engine.profiles().iter()).into_iter();
     let resources = resources.map(|resource| resource.with_texts(&wanted)).collect();
     let scheduler = Scheduler::new(Parts {
         world: world.clone(),
@@ -58,7 +55,6 @@ pub(crate) fn assemble(
         },
         declared,
         lease,
-        preferences,
         extenders: Arc::new(extenders),
         meter: options.meter.clone(),
         host: host_name(),

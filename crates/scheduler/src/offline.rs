@@ -12,7 +12,7 @@ use std::{
 };
 
 use supercargo_engine::{
-    Decision, Engine, Failure, Place, Placement, Popped, QueueSettings, Removal, SchedulingQueue,
+    At, Decision, Engine, Failure, Place, Placement, Popped, QueueSettings, Removal, SchedulingQueue,
 };
 use supercargo_framework::{event::Change, preemption::Claim};
 use supercargo_model::{Key, Name, Pod, Timestamp, changes::Moment};
@@ -88,7 +88,8 @@ impl OfflineScheduler {
             None => pod,
         };
         let pod = self.engine.admit(pod);
-        match self.queue.add(pod.clone(), self.engine.nominations_mut(), self.now) {
+        let (cluster, nominations) = self.engine.cluster_and_nominations();
+        match self.queue.add(pod.clone(), nominations, At { now: self.now, cluster }) {
             None => self.other_schedulers += 1,
             Some(Place::Gated) => {
                 self.gated.extend(self.engine.held(&pod).map(|decision| (pod, decision)));
@@ -128,7 +129,7 @@ impl OfflineScheduler {
             return Some(Attempt { pod, number: 0, at: self.now, placement });
         }
         loop {
-            match self.queue.pop(self.now) {
+            match self.queue.pop(At { now: self.now, cluster: self.engine.cluster() }) {
                 Some(popped) => {
                     let attempt = self.attempt(&popped, &mut decide);
                     if attempt.is_some() {
@@ -170,7 +171,8 @@ impl OfflineScheduler {
     fn bind(&mut self, popped: &Popped, pod: &Pod, node: Name) {
         self.queue.bound(popped);
         self.engine.assume(pod, node);
-        self.queue.remove(&pod.uid, Removal::Bound, self.engine.nominations_mut(), self.now);
+        let (cluster, nominations) = self.engine.cluster_and_nominations();
+        self.queue.remove(&pod.uid, Removal::Bound, nominations, At { now: self.now, cluster });
         self.tried.remove(&pod.uid);
         if let Some(bound) = self.engine.cluster().pod(&pod.key()).cloned() {
             self.happened(Change::Pod(None, Some(&bound)));
@@ -190,7 +192,8 @@ impl OfflineScheduler {
             self.take_nominations_back(pod, node);
             self.queue.hold(pod.uid.clone(), PREEMPTION.into());
         }
-        self.queue.park(&pod.uid, failure, claim.clone(), self.engine.nominations_mut(), self.now);
+        let (cluster, nominations) = self.engine.cluster_and_nominations();
+        self.queue.park(&pod.uid, failure, claim.clone(), nominations, At { now: self.now, cluster });
         self.name_in_status(&pod.uid, claim);
         self.tried.insert(pod.uid.clone(), self.state());
         for victim in victims {
@@ -206,7 +209,8 @@ impl OfflineScheduler {
             Some(refusal) => Failure::Refused(refusal),
             None => Failure::Error,
         };
-        self.queue.park(&pod.uid, failure, Claim::Kept, self.engine.nominations_mut(), self.now);
+        let (cluster, nominations) = self.engine.cluster_and_nominations();
+        self.queue.park(&pod.uid, failure, Claim::Kept, nominations, At { now: self.now, cluster });
         self.tried.insert(pod.uid.clone(), self.state());
     }
 
@@ -227,7 +231,8 @@ impl OfflineScheduler {
         let newest = self.queue.find(uid).map(|pending| pending.pod.clone());
         if let Some(newest) = newest.filter(|newest| newest.nominated_node != nominated_node) {
             let renamed = Arc::new(Pod { nominated_node, ..(*newest).clone() });
-            self.queue.update(renamed, self.engine.nominations_mut(), self.now);
+            let (cluster, nominations) = self.engine.cluster_and_nominations();
+            self.queue.update(renamed, nominations, At { now: self.now, cluster });
         }
     }
 
@@ -278,7 +283,7 @@ impl OfflineScheduler {
     fn happened(&mut self, change: Change<'_>) {
         let happened = change.happened();
         if !happened.events.is_empty() {
-            self.queue.happened(&happened, self.now);
+            self.queue.happened(&happened, At { now: self.now, cluster: self.engine.cluster() });
         }
     }
 }

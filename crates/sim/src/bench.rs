@@ -201,7 +201,7 @@ pub fn run(
         let Some(profile) = engine.profile(&pod.spec.scheduler_name) else {
             continue;
         };
-        let Admission::Queued = queue.push(profile, pod) else {
+        let Admission::Queued = queue.push(engine.cluster(), profile, pod) else {
             continue;
         };
     }

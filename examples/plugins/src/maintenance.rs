@@ -106,10 +106,16 @@ mod tests {
 
     #[test]
     fn the_end_of_a_maintenance_wakes_pods() {
-        let pod = pod("p").pod();
+        let (nodes, pod) = (cluster([]), pod("p").pod());
         let interest = &Maintenance.events()[0];
         let helps = |action, before: Option<&Object>, after: Option<&Object>| {
-            interest.helps(Resource::Custom(&MAINTENANCES), action, &pod, &Change::Other(before, after))
+            interest.helps(
+                &nodes,
+                Resource::Custom(&MAINTENANCES),
+                action,
+                &pod,
+                &Change::Other(before, after),
+            )
         };
         let (a, b) = (maintenance("disk", "a"), maintenance("disk", "b"));
         assert!(helps(Action::Delete, Some(&a), None));

@@ -111,7 +111,9 @@ mod tests {
         let helps = |before, after| {
             let change = Change::Node(Some(before), Some(after));
             let interests = plugin.events();
-            interests.iter().any(|i| i.helps(Resource::Node, Action::UpdateNodeLabel, &pod, &change))
+            interests
+                .iter()
+                .any(|i| i.helps(&Cluster::default(), Resource::Node, Action::UpdateNodeLabel, &pod, &change))
         };
         assert!(helps(&red, &blue));
         assert!(!helps(&blue, &red));

@@ -180,8 +180,8 @@ impl Meter for Measured {
         self.metrics.scheduling.step(operation, took);
     }
 
-    fn preferences_are_broken(&self) {
-        self.metrics.own.dynamic_scoring_is_broken();
+    fn input_is_unreadable(&self) {
+        self.metrics.own.input_is_unreadable();
     }
 
     fn queue_stats(&self, stats: &QueueStats) {

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod bench;
+mod boundaries;
 mod config;
 mod conformance;
 mod deploy;

@@ -12,7 +12,11 @@ mod order;
 mod report;
 mod unschedulable;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use supercargo_framework::{
     changes::{Happened, pod_events},
@@ -22,7 +26,7 @@ use supercargo_framework::{
     queueing::QueueRules,
     stopwatch::Stopwatch,
 };
-use supercargo_model::{Key, Name, Pod};
+use supercargo_model::{Cluster, Key, Name, Pod};
 
 pub use backoff::Backoff;
 pub use entry::Refusal;
@@ -76,12 +80,31 @@ pub enum Removal {
     Skipped,
 }
 
+/// A moment: the time, and the cluster as it is then, for PreEnqueue plugins and hints. A time alone stands for an empty
+/// cluster, where no plugin looks at it.
+#[derive(Clone, Copy)]
+pub struct At<'a> {
+    /// The time since some start.
+    pub now: Duration,
+    /// The cluster.
+    pub cluster: &'a Cluster,
+}
+
+impl From<Duration> for At<'_> {
+    fn from(now: Duration) -> Self {
+        static EMPTY: LazyLock<Cluster> = LazyLock::new(Cluster::default);
+        Self { now, cluster: &EMPTY }
+    }
+}
+
 /// All pods that wait to be scheduled, and those that are being scheduled.
 pub struct SchedulingQueue {
     rules: HashMap<Name, Arc<QueueRules>>,
     settings: QueueSettings,
     /// The events that any plugin of any profile asks for.
     of_interest: EventSet,
+    /// What happens to pods before they are bound, as far as any plugin asks for it on behalf of others.
+    of_others: EventSet,
     entries: Entries,
     active: Queue,
     backoff: KeptBack,
@@ -105,10 +128,13 @@ impl SchedulingQueue {
             rules.into_iter().map(|rules| (rules.scheduler_name().clone(), rules.clone())).collect();
         let every = if settings.extenders { Event::all().collect() } else { EventSet::default() };
         let of_interest = rules.values().fold(every, |all, rules| all.union(&rules.events()));
+        let of_others =
+            rules.values().fold(EventSet::default(), |all, rules| all.union(&rules.events_of_others()));
         Self {
             rules,
             settings,
             of_interest,
+            of_others,
             entries: Entries::default(),
             active: Queue::default(),
             backoff: KeptBack::default(),
@@ -141,11 +167,17 @@ impl SchedulingQueue {
     }
 
     /// Takes in a pod that has no node yet. Where it is then; `None` if it asks for another scheduler.
-    pub fn add(&mut self, pod: Arc<Pod>, nominations: &mut Nominations, now: Duration) -> Option<Place> {
+    pub fn add<'c>(
+        &mut self,
+        pod: Arc<Pod>,
+        nominations: &mut Nominations,
+        at: impl Into<At<'c>>,
+    ) -> Option<Place> {
+        let at = at.into();
         if pod.node.is_some() || self.entries.find(&pod.uid).is_some() {
-            return self.update(pod, nominations, now);
+            return self.update(pod, nominations, at);
         }
-        self.admit(pod, Action::Add, nominations, now)
+        self.admit(pod, Action::Add, nominations, at)
     }
 
     fn admit(
@@ -153,22 +185,23 @@ impl SchedulingQueue {
         pod: Arc<Pod>,
         action: Action,
         nominations: &mut Nominations,
-        now: Duration,
+        at: At<'_>,
     ) -> Option<Place> {
         let rules = self.rules.get(&pod.spec.scheduler_name)?.clone();
         if let Some(earlier) = self.entries.named(&pod.key()) {
             let uid = self.entries.at(earlier).pod.uid.clone();
-            self.remove(&uid, Removal::Deleted, nominations, now);
+            self.remove(&uid, Removal::Deleted, nominations, at);
         }
         let arrival = self.next_arrival();
-        let slot = self.entries.insert(Entry::new(pod.clone(), rules, arrival, now));
+        let slot = self.entries.insert(Entry::new(pod.clone(), rules, arrival, at.now));
         if self.in_flight.contains(&pod.uid) {
             // It was taken out and put in again while it was being scheduled.
             self.entries.at_mut(slot).spot = Spot::InFlight;
         } else {
             let cause = Cause::Event(Event::new(Resource::UnscheduledPod, action));
-            self.requeue(slot, Strategy::Immediately, cause, now);
+            self.requeue(slot, Strategy::Immediately, cause, at);
         }
+        self.tell_others(&[Event::new(Resource::UnscheduledPod, action)], &Change::Pod(None, Some(&pod)), at);
         let place = self.entries.at(slot).place();
         if place == Place::Active {
             nominations.honour(pod);
@@ -177,40 +210,47 @@ impl SchedulingQueue {
     }
 
     /// Takes in a new version of a pod, wherever it is. One that names a node leaves.
-    pub fn update(&mut self, pod: Arc<Pod>, nominations: &mut Nominations, now: Duration) -> Option<Place> {
+    pub fn update<'c>(
+        &mut self,
+        pod: Arc<Pod>,
+        nominations: &mut Nominations,
+        at: impl Into<At<'c>>,
+    ) -> Option<Place> {
+        let at = at.into();
         if pod.node.is_some() {
-            return self.remove(&pod.uid, Removal::Bound, nominations, now);
+            return self.remove(&pod.uid, Removal::Bound, nominations, at);
         }
         let Some(slot) = self.entries.find(&pod.uid) else {
-            return self.admit(pod, Action::Update, nominations, now);
+            return self.admit(pod, Action::Update, nominations, at);
         };
         let before = self.entries.at(slot).pod.clone();
         if before == pod {
             self.take_version(slot, pod);
         } else {
-            self.replace(slot, &before, pod.clone(), now);
+            self.replace(slot, &before, pod.clone(), at);
             if self.entries.at(slot).is_queued() {
                 nominations.update(&before, pod.clone());
             }
             if before.nominated_node.is_some() && before.nominated_node != pod.nominated_node {
-                self.claim_dropped(&before, now);
+                self.claim_dropped(&before, at);
             }
         }
         Some(self.entries.at(slot).place())
     }
 
-    fn replace(&mut self, slot: usize, before: &Pod, pod: Arc<Pod>, now: Duration) {
+    fn replace(&mut self, slot: usize, before: &Pod, pod: Arc<Pod>, at: At<'_>) {
         let events = pod_events(before, &pod);
         let change = Change::Pod(Some(before), Some(&pod));
         self.take_version(slot, pod.clone());
         match self.entries.at(slot).spot {
-            Spot::UnschedulablePods(..) => self.helped_itself(slot, &events, &change, now),
+            Spot::UnschedulablePods(..) => self.helped_itself(slot, &events, &change, at),
             Spot::InFlight => {
                 let kept = Arc::new(change.kept());
                 events.into_iter().for_each(|event| self.in_flight.record(Seen::Event(event, kept.clone())));
             }
             Spot::Active | Spot::Backoff(_) | Spot::ErrorBackoff(_) | Spot::Leaving => {}
         }
+        self.tell_others(&pod_events(before, &pod), &Change::Pod(Some(before), Some(&pod)), at);
     }
 
     /// Keeps a new version of a pod, whatever it says. Its turn may be another then.
@@ -244,13 +284,14 @@ impl SchedulingQueue {
     }
 
     /// Takes a pod out, wherever it is; it may still be in flight. Where it was.
-    pub fn remove(
+    pub fn remove<'c>(
         &mut self,
         uid: &str,
         why: Removal,
         nominations: &mut Nominations,
-        now: Duration,
+        at: impl Into<At<'c>>,
     ) -> Option<Place> {
+        let at = at.into();
         nominations.forget(uid);
         self.holds.remove(uid);
         let slot = self.entries.find(uid)?;
@@ -263,21 +304,24 @@ impl SchedulingQueue {
         if let Some(observer) = &self.observer {
             observer.left(&entry.pod, why);
         }
+        let gone = [Event::new(Resource::UnscheduledPod, Action::Delete)];
+        self.tell_others(&gone, &Change::Pod(Some(&entry.pod), None), at);
         if why == Removal::Deleted && entry.pod.nominated_node.is_some() {
-            self.claim_dropped(&entry.pod, now);
+            self.claim_dropped(&entry.pod, at);
         }
         Some(place)
     }
 
     /// Wakes the pods that a change can help, and remembers it for those that are being scheduled.
-    pub fn happened(&mut self, happened: &Happened<'_>, now: Duration) {
-        self.happened_to_all_but("", happened, now);
+    pub fn happened<'c>(&mut self, happened: &Happened<'_>, at: impl Into<At<'c>>) {
+        self.happened_to_all_but("", happened, at);
     }
 
     /// The same for all pods but one: what a pod that was refused has given back is of no use to itself.
-    pub fn happened_to_all_but(&mut self, uid: &str, happened: &Happened<'_>, now: Duration) {
+    pub fn happened_to_all_but<'c>(&mut self, uid: &str, happened: &Happened<'_>, at: impl Into<At<'c>>) {
+        let at = at.into();
         for event in &happened.events {
-            self.wake(*event, &happened.change, |pod| &*pod.uid != uid, now);
+            self.wake(*event, &happened.change, |pod| &*pod.uid != uid, at);
         }
         self.record(&happened.events, &happened.change);
     }
@@ -294,18 +338,19 @@ impl SchedulingQueue {
     }
 
     /// Gives pods their turn now. One that is being scheduled gets it when it comes back.
-    pub fn activate<'a>(&mut self, uids: impl IntoIterator<Item = &'a str>, now: Duration) {
+    pub fn activate<'a, 'c>(&mut self, uids: impl IntoIterator<Item = &'a str>, at: impl Into<At<'c>>) {
+        let at = at.into();
         for uid in uids {
             let Some(slot) = self.entries.find(uid) else {
                 continue;
             };
             match self.entries.at(slot).spot {
                 Spot::UnschedulablePods(..) => {
-                    self.requeue(slot, Strategy::Immediately, Cause::ForceActivate, now);
+                    self.requeue(slot, Strategy::Immediately, Cause::ForceActivate, at);
                 }
                 Spot::Backoff(_) | Spot::ErrorBackoff(_) => {
                     self.detach(slot);
-                    self.put_active(slot, Cause::ForceActivate, now);
+                    self.put_active(slot, Cause::ForceActivate, at.now);
                 }
                 Spot::InFlight => {
                     let uid = self.entries.at(slot).pod.uid.clone();
@@ -317,16 +362,18 @@ impl SchedulingQueue {
     }
 
     /// A plugin judges otherwise from now on: gives the pods that it refused their turn.
-    pub fn plugin_changed(&mut self, plugin: &str, now: Duration) {
+    pub fn plugin_changed<'c>(&mut self, plugin: &str, at: impl Into<At<'c>>) {
+        let at = at.into();
         let refused = |pending: &Pending<'_>| pending.refused_by.all().any(|by| **by == *plugin);
         let pods: Vec<Name> = self.pending().filter(refused).map(|pending| pending.pod.uid.clone()).collect();
-        self.activate(pods.iter().map(|uid| &**uid), now);
+        self.activate(pods.iter().map(|uid| &**uid), at);
     }
 
     /// The pod whose turn it is. If nobody waits for a turn, one that is kept back after a refusal. It is in flight from
     /// here on: every way out leads to [`Self::park`], [`Self::bound`] or [`Self::done`].
-    pub fn pop(&mut self, now: Duration) -> Option<Popped> {
-        self.advance(now);
+    pub fn pop<'c>(&mut self, at: impl Into<At<'c>>) -> Option<Popped> {
+        let at = at.into();
+        self.advance(at);
         let slot = self.next_active().or_else(|| self.next_kept_back())?;
         self.reasons.subtract(self.entries.at(slot));
         let entry = self.entries.at_mut(slot);
@@ -336,7 +383,7 @@ impl SchedulingQueue {
         Some(Popped {
             pod: entry.pod.clone(),
             attempts: entry.attempts,
-            first_queued: entry.first_queued.unwrap_or(now),
+            first_queued: entry.first_queued.unwrap_or(at.now),
             since: entry.since,
             after_flush: entry.after_flush,
         })
@@ -344,14 +391,15 @@ impl SchedulingQueue {
 
     /// Takes a pod back that was tried in vain, in its newest version, with what becomes of its claim to a node. Where it
     /// is then; `None` if it has left in the meantime.
-    pub fn park(
+    pub fn park<'c>(
         &mut self,
         uid: &str,
         failure: Failure,
         claim: Claim,
         nominations: &mut Nominations,
-        now: Duration,
+        at: impl Into<At<'c>>,
     ) -> Option<Place> {
+        let at = at.into();
         let slot = self.entries.find(uid);
         let Some(slot) = slot.filter(|slot| !self.entries.at(*slot).is_queued()) else {
             self.in_flight.end(uid);
@@ -359,11 +407,11 @@ impl SchedulingQueue {
         };
         let arrival = self.next_arrival();
         let entry = self.entries.at_mut(slot);
-        entry.failed(failure, arrival, now);
+        entry.failed(failure, arrival, at.now);
         self.reasons.add(entry);
-        let strategy = self.missed(slot);
+        let strategy = self.missed(slot, at);
         self.in_flight.end(uid);
-        self.requeue(slot, strategy, Cause::ScheduleAttemptFailure, now);
+        self.requeue(slot, strategy, Cause::ScheduleAttemptFailure, at);
         nominations.settle(self.entries.at(slot).pod.clone(), claim);
         Some(self.entries.at(slot).place())
     }

@@ -6,12 +6,13 @@ use supercargo_framework::{
     Status,
     event::{Action, Change, Event, Resource},
     preemption::Rejection,
+    queueing::QueueView,
     stopwatch::Stopwatch,
 };
-use supercargo_model::{Name, Pod};
+use supercargo_model::{Cluster, Name, Pod};
 
 use super::{
-    Cause, Failure, Place, QueueName, Refusal, SchedulingQueue,
+    At, Cause, Failure, Place, QueueName, Refusal, SchedulingQueue,
     backoff::is_kept_back,
     entry::{Entry, Spot},
     in_flight::Seen,
@@ -52,15 +53,23 @@ impl Entry {
     }
 
     /// What an event means to it, in the eyes of the plugins that refused it.
-    fn strategy(&self, event: Event, change: &Change<'_>, stopwatch: Option<&dyn Stopwatch>) -> Strategy {
+    fn strategy(
+        &self,
+        event: Event,
+        change: &Change<'_>,
+        cluster: &Cluster,
+        stopwatch: Option<&dyn Stopwatch>,
+    ) -> Strategy {
         if self.refused_by.is_empty() {
             return Strategy::AfterBackoff;
         }
         let helps = |plugin: &Name| {
             let interests = self.rules.interests(plugin);
-            let Some(stopwatch) = stopwatch else { return interests.helps(event, &self.pod, change) };
+            let Some(stopwatch) = stopwatch else {
+                return interests.helps(cluster, event, &self.pod, change);
+            };
             let began = stopwatch.now();
-            let helps = interests.helps(event, &self.pod, change);
+            let helps = interests.helps(cluster, event, &self.pod, change);
             stopwatch.hint(plugin, event, helps, stopwatch.now().saturating_sub(began));
             helps
         };
@@ -94,15 +103,36 @@ impl SchedulingQueue {
         event: Event,
         change: &Change<'_>,
         is_meant: impl Fn(&Pod) -> bool,
-        now: Duration,
+        at: At<'_>,
     ) {
         let woken: Vec<(usize, Strategy)> = (self.unschedulable.awaiting(event))
             .filter(|slot| is_meant(&self.entries.at(*slot).pod))
-            .map(|slot| (slot, self.entries.at(slot).strategy(event, change, self.stopwatch.as_deref())))
+            .map(|slot| {
+                (slot, self.entries.at(slot).strategy(event, change, at.cluster, self.stopwatch.as_deref()))
+            })
             .filter(|(_, strategy)| *strategy != Strategy::Stay)
             .collect();
         for (slot, strategy) in woken {
-            self.requeue(slot, strategy, Cause::Event(event), now);
+            self.requeue(slot, strategy, Cause::Event(event), at);
+        }
+    }
+
+    /// Wakes the pods that wait for what happens to another before it is bound, if any plugin asks for that.
+    pub(super) fn tell_others(&mut self, events: &[Event], change: &Change<'_>, at: At<'_>) {
+        for event in events {
+            if !self.of_others.contains(*event) {
+                continue;
+            }
+            let helps = |slot: &usize| {
+                let Entry { pod, rules, refused_by, .. } = self.entries.at(*slot);
+                let helps = |by: &Name| rules.interests(by).other_helps(at.cluster, *event, pod, change);
+                refused_by.all().any(helps)
+            };
+            let woken: Vec<usize> = self.unschedulable.awaiting(*event).filter(helps).collect();
+            for slot in woken {
+                self.requeue(slot, Strategy::AfterBackoff, Cause::Event(*event), at);
+            }
+            self.record(&[*event], change);
         }
     }
 
@@ -119,25 +149,20 @@ impl SchedulingQueue {
     }
 
     /// The room that a pod had a claim to is free again for those that had to leave it.
-    pub(super) fn claim_dropped(&mut self, pod: &Pod, now: Duration) {
+    pub(super) fn claim_dropped(&mut self, pod: &Pod, at: At<'_>) {
         let event = Event::new(Resource::AssignedPod, Action::Delete);
         let change = Change::Pod(Some(pod), None);
-        self.wake(event, &change, |other| other.spec.priority <= pod.spec.priority, now);
+        self.wake(event, &change, |other| other.spec.priority <= pod.spec.priority, at);
         self.record(&[event], &change);
     }
 
     /// Moves a unschedulable pod whose own update can help it.
-    pub(super) fn helped_itself(
-        &mut self,
-        slot: usize,
-        events: &[Event],
-        change: &Change<'_>,
-        now: Duration,
-    ) {
+    pub(super) fn helped_itself(&mut self, slot: usize, events: &[Event], change: &Change<'_>, at: At<'_>) {
         for event in events {
-            let strategy = self.entries.at(slot).strategy(*event, change, self.stopwatch.as_deref());
+            let strategy =
+                self.entries.at(slot).strategy(*event, change, at.cluster, self.stopwatch.as_deref());
             if strategy != Strategy::Stay {
-                self.requeue(slot, strategy, Cause::Event(*event), now);
+                self.requeue(slot, strategy, Cause::Event(*event), at);
             }
             if !matches!(self.entries.at(slot).spot, Spot::UnschedulablePods(..)) {
                 return;
@@ -146,7 +171,7 @@ impl SchedulingQueue {
     }
 
     /// What a pod has missed while it was being scheduled.
-    pub(super) fn missed(&self, slot: usize) -> Strategy {
+    pub(super) fn missed(&self, slot: usize, at: At<'_>) -> Strategy {
         let entry = self.entries.at(slot);
         let uid = &entry.pod.uid;
         if entry.refused_by.is_empty() || !self.in_flight.contains(uid) {
@@ -158,7 +183,7 @@ impl SchedulingQueue {
         for seen in seen {
             let strategy = match seen {
                 Seen::Event(event, change) => {
-                    entry.strategy(*event, &change.change(), self.stopwatch.as_deref())
+                    entry.strategy(*event, &change.change(), at.cluster, self.stopwatch.as_deref())
                 }
                 Seen::Activated(other) if other != uid => Strategy::Stay,
                 Seen::Activated(_) | Seen::Flushed => Strategy::AfterBackoff,
@@ -177,7 +202,7 @@ impl SchedulingQueue {
     }
 
     /// Puts a pod where it belongs after something happened, unless a PreEnqueue plugin holds it back.
-    pub(super) fn requeue(&mut self, slot: usize, strategy: Strategy, cause: Cause, now: Duration) {
+    pub(super) fn requeue(&mut self, slot: usize, strategy: Strategy, cause: Cause, at: At<'_>) {
         let was_parked = matches!(self.entries.at(slot).spot, Spot::UnschedulablePods(..));
         self.detach(slot);
         let entry = self.entries.at(slot);
@@ -185,32 +210,34 @@ impl SchedulingQueue {
         if strategy == Strategy::Stay {
             self.put_parked(slot);
             self.came(slot, QueueName::Unschedulable, cause);
-        } else if self.is_held(slot) {
+        } else if self.is_held(slot, at.cluster) {
             self.put_parked(slot);
             if !(was_parked && concerns_one(cause)) {
                 self.came(slot, QueueName::Unschedulable, cause);
             }
         } else if let Some(until) = until
             && strategy == Strategy::AfterBackoff
-            && is_kept_back(Some(until), now)
+            && is_kept_back(Some(until), at.now)
         {
             self.put_backoff(slot, until, cause);
         } else {
-            self.put_active(slot, cause, now);
+            self.put_active(slot, cause, at.now);
         }
     }
 
     /// Asks the PreEnqueue plugins, and looks for what is under way for the pod.
-    fn is_held(&mut self, slot: usize) -> bool {
-        let entry = self.entries.at_mut(slot);
+    fn is_held(&mut self, slot: usize, cluster: &Cluster) -> bool {
+        let entry = self.entries.at(slot);
+        let view = QueueView { cluster, pending: &*self };
         let under_way = self.holds.get(&entry.pod.uid).map(|plugin| Rejection {
             plugin: plugin.clone(),
             status: Status::unresolvable("what is under way for this pod has to end first"),
         });
         let verdict = match under_way {
             Some(rejection) => Err(rejection),
-            None => entry.rules.pre_enqueue(&entry.pod, entry.held_by.as_ref()),
+            None => entry.rules.pre_enqueue(&view, &entry.pod, entry.held_by.as_ref()),
         };
+        let entry = self.entries.at_mut(slot);
         match verdict {
             Ok(()) => {
                 entry.held_by = None;
@@ -300,13 +327,13 @@ impl SchedulingQueue {
     }
 
     /// Lets pods come back whose time is over.
-    pub(super) fn advance(&mut self, now: Duration) {
-        while let Some(turn) = self.backoff.pop_over(now).or_else(|| self.error_backoff.pop_over(now)) {
+    pub(super) fn advance(&mut self, at: At<'_>) {
+        while let Some(turn) = self.backoff.pop_over(at.now).or_else(|| self.error_backoff.pop_over(at.now)) {
             if let Some(slot) = self.whose(&turn, Place::Backoff) {
-                self.put_active(slot, Cause::BackoffComplete, now);
+                self.put_active(slot, Cause::BackoffComplete, at.now);
             }
         }
-        let last_look = Duration::from_secs(now.as_secs() / FLUSH_EVERY_SECONDS * FLUSH_EVERY_SECONDS);
+        let last_look = Duration::from_secs(at.now.as_secs() / FLUSH_EVERY_SECONDS * FLUSH_EVERY_SECONDS);
         let mut flushed = false;
         while let Some((since, slot)) = self.unschedulable.longest()
             && since.saturating_add(self.settings.max_unschedulable) < last_look
@@ -314,8 +341,8 @@ impl SchedulingQueue {
             self.detach(slot);
             let entry = self.entries.at_mut(slot);
             entry.after_flush = true;
-            entry.flushed = Some(now);
-            self.requeue(slot, Strategy::AfterBackoff, Cause::UnschedulableTimeout, now);
+            entry.flushed = Some(at.now);
+            self.requeue(slot, Strategy::AfterBackoff, Cause::UnschedulableTimeout, at);
             flushed = true;
         }
         if flushed {

@@ -3,11 +3,13 @@
 use std::{cmp::Ordering, collections::BTreeSet, sync::Arc};
 
 use supercargo_framework::{
+    handle::NoPendingPods,
     points::{QueueSort, QueuedPod},
     preemption::Rejection,
     profile::Profile,
+    queueing::QueueView,
 };
-use supercargo_model::Pod;
+use supercargo_model::{Cluster, Pod};
 
 /// A pod's place in the order. All profiles order alike; each pod brings along by what.
 #[derive(Clone)]
@@ -61,8 +63,8 @@ pub struct Queue {
 
 impl Queue {
     /// Lets a pod in, unless a PreEnqueue plugin holds it back.
-    pub fn push(&mut self, profile: &Profile, pod: Arc<Pod>) -> Admission {
-        if let Err(rejection) = profile.pre_enqueue(&pod) {
+    pub fn push(&mut self, cluster: &Cluster, profile: &Profile, pod: Arc<Pod>) -> Admission {
+        if let Err(rejection) = profile.pre_enqueue(&QueueView { cluster, pending: &NoPendingPods }, &pod) {
             return Admission::Held(rejection);
         }
         let queued = QueuedPod { pod, arrival: self.arrivals };

@@ -48,18 +48,6 @@ impl Reference {
         }
     }
 
-    /// A ConfigMap.
-    pub fn config_map(key: &Key, uid: &Name) -> Self {
-        Self {
-            api_version: Cow::Borrowed("v1"),
-            kind: Cow::Borrowed("ConfigMap"),
-            namespace: key.namespace.clone(),
-            name: key.name.clone(),
-            uid: uid.clone(),
-            version: Name::default(),
-        }
-    }
-
     fn written(&self) -> Value {
         let mut written = json!({
             "apiVersion": self.api_version, "kind": self.kind, "name": &*self.name, "uid": &*self.uid,
@@ -93,15 +81,6 @@ impl From<Occurrence> for Event {
             note: shortened(occurrence.note),
         }
     }
-}
-
-/// How a pod had to go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preempted {
-    /// It was deleted.
-    Evicted,
-    /// It was not bound yet, and goes back to the queue.
-    CalledOff,
 }
 
 /// What makes events the same series, by the rules of client-go. The words are not part of it: of a series, only those of
@@ -151,32 +130,6 @@ impl Event {
     pub fn skips_deleting(pod: &Pod) -> Self {
         let note = format!("skip schedule deleting pod: {}/{}", pod.namespace, pod.name);
         Self::about(pod, Urgency::Warning, "FailedScheduling", "Scheduling", note)
-    }
-
-    /// A pod had to go for another: it was evicted, or its binding was called off.
-    pub fn preempted(victim: &Pod, preemptor: &Pod, node: &str, how: Preempted) -> Self {
-        let in_memory = match how {
-            Preempted::Evicted => "",
-            Preempted::CalledOff => " (in kube-scheduler memory).",
-        };
-        let note = format!("Preempted by pod {} on node {node}{in_memory}", preemptor.uid);
-        Self {
-            scheduler_name: preemptor.spec.scheduler_name.clone(),
-            ..Self::about(victim, Urgency::Normal, "Preempted", "Preempting", note)
-        }
-    }
-
-    /// What DynamicScoring is told in a ConfigMap cannot be read.
-    pub fn broken_preferences(config_map: Reference, scheduler_name: &Name, note: String) -> Self {
-        Self {
-            regarding: config_map,
-            related: None,
-            scheduler_name: scheduler_name.clone(),
-            urgency: Urgency::Warning,
-            reason: Cow::Borrowed("InvalidDynamicScoring"),
-            action: Cow::Borrowed("Reading"),
-            note: shortened(note),
-        }
     }
 
     fn about(pod: &Pod, urgency: Urgency, reason: &'static str, action: &'static str, note: String) -> Self {

@@ -76,7 +76,7 @@ mod tests {
         };
         let map = Key::new("kube-system", "scores");
         let declared = Declared { kinds: vec![&BOATS], ..Declared::default() };
-        let resources = super::super::resources(&declared, [&map]);
+        let resources = super::super::resources_and(&declared, [&map]);
         let mut told: Vec<(Kind, &str)> = resources.iter().map(|r| (r.kind, &*r.path)).collect();
         let maps = (Kind::ConfigMap, "/api/v1/namespaces/kube-system/configmaps");
         assert_eq!(told.pop(), Some(maps));

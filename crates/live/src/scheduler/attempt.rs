@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use supercargo_engine::{Decision, Failure, Outcome, Placement, Popped, Refusal, Removal, extender_calls};
+use supercargo_engine::{
+    At, Decision, Failure, Outcome, Placement, Popped, Refusal, Removal, extender_calls,
+};
 use supercargo_framework::{
     Code,
     assumed::ReserveCycle,
@@ -71,8 +73,7 @@ impl Scheduler {
         tracing::debug!(pod = %pod.key(), "its deletion was asked for, so it is not scheduled");
         self.reporter.skips_deleting(pod);
         self.queue.done(&pod.uid);
-        let now = self.world.uptime();
-        self.queue.remove(&pod.uid, Removal::Skipped, self.engine.nominations_mut(), now);
+        self.leave_queue(&pod.uid, Removal::Skipped);
     }
 
     /// Does what was decided by asking every plugin.
@@ -111,6 +112,14 @@ impl Scheduler {
         let decision = self.engine.decide(pod)?;
         log_scores(&decision);
         Some(Placement::Decided(Box::new(decision)))
+    }
+
+    /// Tells the cluster the time, if a plugin asks for it.
+    pub(super) fn tell_time(&mut self) {
+        if self.reads_time {
+            let now = self.world.now();
+            self.engine.cluster_mut().set_now(now);
+        }
     }
 
     /// Keeps the place in our books, and sends the binding off.
@@ -187,7 +196,7 @@ impl Scheduler {
         let failure = decision.failure().unwrap_or(Failure::Error);
         let claim = match &decision.preemption {
             Some(Ok(nomination)) => {
-                self.preempt(pod, nomination);
+                self.make_room(pod, nomination);
                 Claim::On(nomination.node.clone())
             }
             _ if decision.clears_nomination => Claim::Dropped,
@@ -251,7 +260,8 @@ impl Scheduler {
             Claim::Dropped => Nomination::Clear,
             Claim::Kept => Nomination::Keep,
         };
-        let parked = self.queue.park(&pod.uid, failure, claim, self.engine.nominations_mut(), now);
+        let (cluster, nominations) = self.engine.cluster_and_nominations();
+        let parked = self.queue.park(&pod.uid, failure, claim, nominations, At { now, cluster });
         match self.queue.find(&pod.uid) {
             Some(newest) if parked.is_some() => {
                 let failure = LastFailure { at: now, message: message.into() };

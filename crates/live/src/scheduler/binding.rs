@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures_util::future::{Either, select, try_join_all};
-use supercargo_engine::{EngineProfile, Failure, Popped};
+use supercargo_engine::{At, EngineProfile, Failure, Popped};
 use supercargo_extender::{BindError, Extenders};
 use supercargo_framework::{
     Code, Status, Verdict,
@@ -231,8 +231,8 @@ pub(super) fn first_to_pre_bind(profile: &EngineProfile, pod: &Pod, node: &str) 
 fn called_off_in_pre_bind(job: &Job, why: CalledOff) -> Failed {
     let plugin = job.prepares.as_deref().unwrap_or_default();
     let cause = match why {
-        CalledOff::Preempted => "preempted by DefaultPreemption",
-        CalledOff::Removed => "removed",
+        CalledOff::Preempted(by) => format!("preempted by {by}"),
+        CalledOff::Removed => "removed".to_owned(),
     };
     Failed::error(format!("running PreBind plugin \"{plugin}\": {cause}"))
 }
@@ -260,7 +260,7 @@ async fn wait_for_permission(world: &SharedWorld, job: &Job) -> Result<(), Faile
             return Ok(());
         }
         Either::Left((Err(rejection), _)) => rejection,
-        Either::Right((CalledOff::Preempted, _)) => by("DefaultPreemption", Status::error("preempted")),
+        Either::Right((CalledOff::Preempted(plugin), _)) => by(&plugin, Status::error("preempted")),
         Either::Right((CalledOff::Removed, _)) => by("", Status::unschedulable("removed")),
     };
     waited(Some(rejection.status.code));
@@ -450,14 +450,15 @@ impl Scheduler {
         self.take_off_its_node(&pod.key(), &pod.uid);
         let held = pod.bound_to(node.clone());
         let released = Change::Pod(Some(&held), None).happened();
-        let now = self.world.uptime();
         match failed {
             Failed::Refused(rejection) => {
                 self.refused(pod, rejection, started);
-                self.queue.happened_to_all_but(&pod.uid, &released, now);
+                let at = At { now: self.world.uptime(), cluster: self.engine.cluster() };
+                self.queue.happened_to_all_but(&pod.uid, &released, at);
             }
             Failed::Error { message, reason } => {
-                self.queue.happened(&released, now);
+                let at = At { now: self.world.uptime(), cluster: self.engine.cluster() };
+                self.queue.happened(&released, at);
                 self.failed(pod, Failure::Error, reason, Claim::Dropped, &message, started);
             }
         }

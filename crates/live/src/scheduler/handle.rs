@@ -154,10 +154,9 @@ impl Handle for LiveHandle {
         match measured {
             Measured::VolumeAssumeFailed => self.meter.volumes_failed(VolumeStage::Assume),
             Measured::VolumeBindFailed => self.meter.volumes_failed(VolumeStage::Bind),
-            Measured::PreemptionAttempted => self.meter.preemption_attempted(),
             Measured::Victims(victims) => self.meter.preempts(victims),
             Measured::Evicted { success, took } => self.meter.evicted(success, took),
-            Measured::UnreadableInput => self.meter.preferences_are_broken(),
+            Measured::UnreadableInput => self.meter.input_is_unreadable(),
         }
     }
 

@@ -6,7 +6,6 @@ use supercargo_engine::{Cause, Counts, Incoming};
 use supercargo_framework::{Code, event::Event, registry::Point, stopwatch::Stopwatch};
 use supercargo_model::Name;
 
-use super::preemption::DEFAULT_PREEMPTION;
 use crate::world::SharedWorld;
 
 /// How an attempt ended.
@@ -116,8 +115,8 @@ pub trait Meter: Send + Sync {
     /// All plugins of a point took so long together; on the fast path, the part of it that stands for them.
     fn point(&self, _profile: &str, _point: Point, _code: Option<Code>, _took: Duration) {}
 
-    /// A text of DynamicScoring could not be read.
-    fn preferences_are_broken(&self) {}
+    /// What an operator wrote for a plugin could not be read.
+    fn input_is_unreadable(&self) {}
 
     /// How things stand; told about once a second.
     fn queue_stats(&self, _standing: &QueueStats) {}
@@ -143,14 +142,15 @@ impl Stopwatch for Timed {
     }
 
     fn plugin(&self, profile: &str, plugin: &str, point: Point, code: Option<Code>, took: Duration) {
-        if point == Point::PostFilter && plugin == DEFAULT_PREEMPTION {
-            self.meter.preemption_attempted();
-        }
         self.meter.plugin(profile, plugin, point, code, took);
     }
 
     fn point(&self, profile: &str, point: Point, code: Option<Code>, took: Duration) {
         self.meter.point(profile, point, code, took);
+    }
+
+    fn preemption_attempted(&self) {
+        self.meter.preemption_attempted();
     }
 
     fn hint(&self, plugin: &str, event: Event, helps: bool, took: Duration) {

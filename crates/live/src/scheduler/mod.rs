@@ -11,7 +11,6 @@ mod handle;
 pub mod inspector;
 pub mod meter;
 mod preemption;
-mod preferences;
 pub mod records;
 mod reporter;
 mod signal;
@@ -23,24 +22,24 @@ mod watch_events;
 mod tests;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     pin::pin,
     sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
 use futures_util::future::FutureExt;
-use supercargo_engine::{Engine, Popped, QueueSettings, SchedulingQueue};
+use supercargo_engine::{At, Engine, Place, Popped, QueueSettings, Removal, SchedulingQueue};
 use supercargo_extender::{Extenders, Originals};
 use supercargo_framework::{
     assumed::AssumedObjects,
-    handle::{Handle, Look, View},
+    handle::{Handle, Look},
+    preemption::PreemptionCycle,
+    profile::Profile,
     stopwatch::Stopwatch,
     waiting::WaitingPods,
 };
 use supercargo_model::{Declared, Name, Pod, object::Kind};
-use supercargo_plugins::dynamic_scoring::Place;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::{
     informer::{self, WatchEvent},
@@ -52,7 +51,6 @@ use consult::{Consultations, Consulted};
 use handle::LiveHandle;
 use inspector::LastFailure;
 use meter::{Meter, QueueStats, Timed};
-use preemption::{EVICTIONS_AT_ONCE, Evicted, ExpectedVictims};
 use records::{Recorder, Records};
 use reporter::Reporter;
 use signal::BindingSignal;
@@ -87,8 +85,6 @@ pub struct Parts {
     pub declared: Declared,
     /// Our part in the election, if there is one. Without it nothing is written.
     pub lease: Option<Lease>,
-    /// Where DynamicScoring reads what is preferred, each with the name of a scheduler that reads it.
-    pub preferences: BTreeMap<Place, Name>,
     /// Web services that have a say; the engine knows their roles.
     pub extenders: Arc<Extenders>,
     /// Counts what is done.
@@ -102,9 +98,6 @@ enum Report {
     /// A pod that waited has its permission.
     Permitted(Name),
     Bound(Bound),
-    Evicted(Evicted),
-    /// A pod need not wait for its victims to be seen leaving any longer.
-    PreemptionOver(Name),
     Consulted(Consulted),
     /// An extender is done with a question that others may still have.
     Freed,
@@ -150,13 +143,12 @@ pub struct Scheduler {
     assumed_objects: AssumedObjects,
     waits: Waits,
     waiting: WaitingPods,
-    victims: ExpectedVictims,
-    preferences: BTreeMap<Place, Name>,
+    /// A plugin reads the time.
+    reads_time: bool,
     extenders: Arc<Extenders>,
     originals: Originals,
     consultations: Consultations,
     binding_turns: Arc<Turns>,
-    evictions: Arc<Semaphore>,
     reporter: Reporter,
     recorder: Recorder,
     /// Why the pods that wait were not placed the last time, by uid.
@@ -171,23 +163,11 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that knows nothing yet.
     pub fn new(parts: Parts) -> Self {
-        let Parts {
-            world,
-            engine,
-            queue,
-            watch_events,
-            declared,
-            lease,
-            preferences,
-            extenders,
-            meter,
-            host,
-        } = parts;
+        let Parts { world, engine, queue, watch_events, declared, lease, extenders, meter, host } = parts;
         let (report_to, reports) = mpsc::unbounded_channel();
         let timed: Arc<dyn Stopwatch> = Arc::new(Timed { world: world.clone(), meter: meter.clone() });
         engine.profiles().time_with(&timed);
         let recorder = Recorder::new(&world);
-        let config_maps: BTreeSet<_> = preferences.keys().map(|place| place.config_map.clone()).collect();
         let (reporter, waiting) = (Reporter::new(&world, host, lease.clone()), WaitingPods::default());
         let binding_turns: Arc<Turns> = Arc::default();
         let handle: Arc<dyn Handle> = Arc::new(LiveHandle {
@@ -201,6 +181,7 @@ impl Scheduler {
             checks: AtomicU64::new(0),
         });
         engine.profiles().iter().for_each(|profile| profile.connect(&handle));
+        let reads_time = engine.profiles().iter().any(Profile::reads_time);
         let rules: Vec<_> = engine.profiles().iter().map(|profile| profile.queue_rules().clone()).collect();
         Self {
             queue: {
@@ -212,7 +193,7 @@ impl Scheduler {
             recorder,
             last_failures: HashMap::default(),
             reporter,
-            unsynced: informer::resources(&declared, &config_maps)
+            unsynced: informer::resources(&declared, engine.profiles().iter())
                 .into_iter()
                 .map(|resource| resource.kind)
                 .collect(),
@@ -221,13 +202,11 @@ impl Scheduler {
             assumed_objects: AssumedObjects::default(),
             waits: Waits::default(),
             waiting,
-            victims: ExpectedVictims::default(),
-            preferences,
+            reads_time,
             extenders,
             originals: Originals::default(),
             consultations: Consultations::default(),
             binding_turns,
-            evictions: Arc::new(Semaphore::new(EVICTIONS_AT_ONCE)),
             next_report: Duration::ZERO,
             handling_since: None,
             world,
@@ -306,7 +285,8 @@ impl Scheduler {
     fn next_pod(&mut self) -> Option<Popped> {
         let leads = self.lease.as_ref().is_none_or(Lease::is_held);
         let may = self.unsynced.is_empty() && leads && !self.binding_turns.are_many();
-        if may { self.queue.pop(self.world.uptime()) } else { None }
+        let at = At { now: self.world.uptime(), cluster: self.engine.cluster() };
+        if may { self.queue.pop(at) } else { None }
     }
 
     /// Takes in the watch events and reports that are there already.
@@ -326,20 +306,17 @@ impl Scheduler {
         match report {
             Report::Permitted(uid) => self.queue.done(&uid),
             Report::Bound(bound) => self.binding_ended(bound),
-            Report::Evicted(evicted) => self.eviction_ended(evicted),
-            Report::PreemptionOver(preemptor) => self.preemption_over(&preemptor),
             Report::Consulted(consulted) => self.consultation_ended(consulted),
             Report::Freed => self.consult_those_who_wait(),
-            Report::PluginChanged(plugin) => self.queue.plugin_changed(&plugin, self.world.uptime()),
+            Report::PluginChanged(plugin) => {
+                let at = At { now: self.world.uptime(), cluster: self.engine.cluster() };
+                self.queue.plugin_changed(&plugin, at);
+            }
             Report::Asked(question) => question(self),
-            Report::Look(look) => look(&View {
-                cluster: self.engine.cluster(),
-                nominations: self.engine.nominations(),
-                pending: &self.queue,
-            }),
+            Report::Look(look) => look(&self.view()),
             Report::Check(id, wait) => self.check(id, wait),
             Report::CheckOver(id) => drop(self.waits.take(id)),
-            Report::Activate(uid) => self.queue.activate([&*uid], self.world.uptime()),
+            Report::Activate(uid) => self.activate(&uid),
             Report::LookAgain(uid, plugin) => self.look_again(&uid, &plugin),
         }
     }
@@ -347,8 +324,20 @@ impl Scheduler {
     /// Gives a pod its turn, if this plugin held it back.
     fn look_again(&mut self, uid: &Name, plugin: &Name) {
         if self.queue.find(uid).is_some_and(|pending| pending.held_by == Some(plugin)) {
-            self.queue.activate([&**uid], self.world.uptime());
+            self.activate(uid);
         }
+    }
+
+    fn activate(&mut self, uid: &str) {
+        let at = At { now: self.world.uptime(), cluster: self.engine.cluster() };
+        self.queue.activate([uid], at);
+    }
+
+    /// Takes a pod out of the queue, wherever it is there. Where it was.
+    fn leave_queue(&mut self, uid: &str, why: Removal) -> Option<Place> {
+        let now = self.world.uptime();
+        let (cluster, nominations) = self.engine.cluster_and_nominations();
+        self.queue.remove(uid, why, nominations, At { now, cluster })
     }
 
     /// Waits until something is there to be taken, or a pod is due.

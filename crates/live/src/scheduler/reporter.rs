@@ -1,11 +1,10 @@
 //! What people and controllers are told: events, and the pods' own statuses.
 
 use supercargo_model::{Name, Pod};
-use supercargo_plugins::dynamic_scoring::Place;
 
 use super::status_writer::{StatusWriter, Statuses};
 use crate::{
-    events::{self, Busy, Event, EventRecorder, Preempted, Reference},
+    events::{self, Busy, Event, EventRecorder},
     lease::Lease,
     status::{Condition, Nomination, Reason},
     world::SharedWorld,
@@ -65,11 +64,6 @@ impl Reporter {
         self.recorder.record(Event::skips_deleting(pod));
     }
 
-    /// The binding of a pod was called off for another pod.
-    pub(super) fn preempted(&self, victim: &Pod, preemptor: &Pod, node: &Name) {
-        self.recorder.record(Event::preempted(victim, preemptor, node, Preempted::CalledOff));
-    }
-
     /// What a pod's status says about its nominated node changes.
     pub(super) fn nominates(&self, pod: &Pod, nomination: Nomination) {
         self.statuses().want(pod, None, nomination);
@@ -79,13 +73,6 @@ impl Reporter {
     pub(super) fn unreadable(&self, pod: &Pod, reason: &str) {
         let message = format!("the pod cannot be read: {reason}");
         self.recorder.record(Event::failed_scheduling(pod, &message));
-    }
-
-    /// A text of DynamicScoring cannot be read.
-    pub(super) fn broken_preferences(&self, place: &Place, scheduler: &Name, uid: &Name, reason: &str) {
-        let note = format!("{}: {reason}. What held before still holds.", place.key);
-        let map = Reference::config_map(&place.config_map, uid);
-        self.recorder.record(Event::broken_preferences(map, scheduler, note));
     }
 
     /// A pod is gone.

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
+use supercargo_model::Name;
 use tokio::sync::watch;
 
 /// Why a binding is called off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CalledOff {
-    /// The pod has to go for a more important one.
-    Preempted,
+    /// The pod has to go for a more important one, by the will of a plugin.
+    Preempted(Name),
     /// Its deletion was asked for.
     Removed,
 }
 
 /// How far a binding has come, as far as calling it off is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Stage {
     /// It waits for a permission.
     Waiting,
@@ -58,8 +59,8 @@ impl BindingSignal {
     /// Whether the pod may be bound now; from here on the binding cannot be called off.
     pub(super) fn commit(&self) -> Result<(), CalledOff> {
         self.go(&[Stage::Waiting, Stage::Preparing], Stage::Committed);
-        match *self.0.borrow() {
-            Stage::CalledOff(why) => Err(why),
+        match &*self.0.borrow() {
+            Stage::CalledOff(why) => Err(why.clone()),
             _ => Ok(()),
         }
     }
@@ -73,8 +74,8 @@ impl BindingSignal {
     pub(super) async fn called_off(&self) -> CalledOff {
         let mut stages = self.0.subscribe();
         loop {
-            if let Stage::CalledOff(why) = *stages.borrow_and_update() {
-                return why;
+            if let Stage::CalledOff(why) = &*stages.borrow_and_update() {
+                return why.clone();
             }
             if stages.changed().await.is_err() {
                 std::future::pending::<()>().await;
@@ -104,11 +105,11 @@ mod tests {
             [(true, false, true), (true, true, true), (false, true, true), (false, false, false)]
         {
             let signal = BindingSignal::new(waits, prepares);
-            assert_eq!(signal.clone().call_off(CalledOff::Preempted), called_off);
+            assert_eq!(signal.clone().call_off(CalledOff::Preempted("P".into())), called_off);
             assert_eq!(signal.commit().is_err(), called_off);
             let signal = BindingSignal::new(waits, prepares);
             assert_eq!(signal.commit(), Ok(()));
-            assert!(!signal.call_off(CalledOff::Preempted));
+            assert!(!signal.call_off(CalledOff::Preempted("P".into())));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Races, on virtual time: what happens while a binding is on its way.
 
+mod effects;
 mod extenders;
 mod permit;
 mod preemption;
@@ -102,6 +103,50 @@ fn pod_json(name: &str, cpu: &str, node: Option<&str>) -> Value {
     })
 }
 
+/// A scheduler with its configuration, the way to tell it things, and what its extenders are sent.
+fn scheduler(
+    registry: &Registry,
+    configuration: &str,
+    world: SharedWorld,
+    extender: impl FnMut(&str, &Value) -> extenders::Says + Send + 'static,
+) -> (Scheduler, mpsc::Sender<WatchEvent>, extenders::Calls) {
+    let text = format!(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{configuration}"
+    );
+    let loaded = supercargo_config::load(&Source::new("config", text), registry).unwrap();
+    let configuration = loaded.configuration;
+    let mut engine =
+        setup::engine(Default::default(), &configuration, registry, Overrides::default()).unwrap();
+    let (extenders, calls) = extenders::extenders(&configuration, &world, extender);
+    engine.set_extenders(extenders.all().iter().map(|extender| extender.role().clone()).collect());
+    let (sender, watch_events) = mpsc::channel(1024);
+    let scheduler = Scheduler::new(Parts {
+        world,
+        engine,
+        queue: QueueSettings { extenders: !configuration.extenders.is_empty(), ..QueueSettings::default() },
+        watch_events,
+        declared: Default::default(),
+        lease: None,
+        extenders,
+        meter: Arc::new(NoMeter),
+        host: "here".to_owned(),
+    });
+    (scheduler, sender, calls)
+}
+
+/// Everything has been read.
+fn synced() -> impl Iterator<Item = WatchEvent> {
+    resources(&Default::default(), []).into_iter().map(|resource| WatchEvent::Synced(resource.kind))
+}
+
+/// An object is there.
+fn put(kind: Kind, object: &Value) -> WatchEvent {
+    let uid = object["metadata"]["uid"].as_str().unwrap_or_default().into();
+    let text = supercargo_extender::prepared(&object.to_string());
+    let object = Object::deserialize(kind, &[], object).unwrap();
+    WatchEvent::Put { object, uid, version: "1".into(), text }
+}
+
 /// A scheduler that has read everything, and nothing of it is there yet.
 struct Scene {
     world: Arc<FakeWorld>,
@@ -146,36 +191,10 @@ impl Scene {
         let asked = server.clone();
         let world = FakeWorld::new(move |request, _| asked.lock().unwrap().answer(request));
         let shared: SharedWorld = world.clone();
-        let text = format!(
-            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{configuration}"
-        );
-        let loaded = supercargo_config::load(&Source::new("config", text), registry).unwrap();
-        let configuration = loaded.configuration;
-        let mut engine =
-            setup::engine(Default::default(), &configuration, registry, Overrides::default()).unwrap();
-        let (extenders, calls) = extenders::extenders(&configuration, &shared, extender);
-        engine.set_extenders(extenders.all().iter().map(|extender| extender.role().clone()).collect());
-        let (sender, watch_events) = mpsc::channel(1024);
-        let scheduler = Scheduler::new(Parts {
-            world: shared,
-            engine,
-            queue: QueueSettings {
-                extenders: !configuration.extenders.is_empty(),
-                ..QueueSettings::default()
-            },
-            watch_events,
-            declared: Default::default(),
-            lease: None,
-            preferences: Default::default(),
-            extenders,
-            meter: Arc::new(NoMeter),
-            host: "here".to_owned(),
-        });
+        let (scheduler, sender, calls) = scheduler(registry, configuration, shared, extender);
         crate::world::World::spawn(&*world, Box::pin(scheduler.run(std::future::pending())));
         let scene = Self { world, server, watch_events: sender, calls };
-        resources(&Default::default(), [])
-            .iter()
-            .for_each(|resource| scene.tell(WatchEvent::Synced(resource.kind)));
+        synced().for_each(|event| scene.tell(event));
         scene
     }
 
@@ -184,10 +203,7 @@ impl Scene {
     }
 
     fn put(&self, kind: Kind, object: &Value) {
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().into();
-        let text = supercargo_extender::prepared(&object.to_string());
-        let object = Object::deserialize(kind, &[], object).unwrap();
-        self.tell(WatchEvent::Put { object, uid, version: "1".into(), text });
+        self.tell(put(kind, object));
     }
 
     fn node(&self, name: &str, cpu: &str) {

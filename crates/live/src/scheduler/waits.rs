@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use supercargo_framework::handle::{Check, Dependency, View};
+use supercargo_framework::{
+    handle::{Check, Dependency},
+    preemption::PreemptionCycle,
+};
 use supercargo_model::{Key, object::Kind};
 use tokio::sync::oneshot;
 
@@ -51,12 +54,7 @@ impl Waits {
 impl Scheduler {
     /// Runs a check, and keeps it unless it has found what it looks for.
     pub(super) fn check(&mut self, id: u64, mut wait: Wait) {
-        let view = View {
-            cluster: self.engine.cluster(),
-            nominations: self.engine.nominations(),
-            pending: &self.queue,
-        };
-        match (wait.check)(&view) {
+        match (wait.check)(&self.view()) {
             Some(dependencies) => self.waits.insert(id, wait, dependencies),
             // Whoever waited may have given up since.
             None => drop(wait.found.send(())),

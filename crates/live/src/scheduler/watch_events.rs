@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use supercargo_engine::Removal;
+use supercargo_engine::{At, Removal};
 use supercargo_framework::{
     event::{Action, Change, Event, Resource},
     handle::Dependency,
+    points::Observed,
 };
 use supercargo_model::{
     Key, Name, Pod,
@@ -31,13 +32,9 @@ impl Scheduler {
 
     fn take_in(&mut self, event: WatchEvent) {
         self.keep_text(&event);
+        self.tell_plugins(&event);
         match event {
-            WatchEvent::Put { object: Object::Pod(pod), .. } => {
-                if pod.terminating {
-                    self.victim_goes(&pod.key());
-                }
-                self.pod_is(Arc::new(pod));
-            }
+            WatchEvent::Put { object: Object::Pod(pod), .. } => self.pod_is(Arc::new(pod)),
             WatchEvent::Put { object: Object::Node(node), .. } => {
                 let before = self.engine.cluster().node(&node.name).map(|info| info.node.clone());
                 if before.as_deref() == Some(&node) {
@@ -47,18 +44,9 @@ impl Scheduler {
                 self.check_after_change_of(Kind::Node, &Key::new("", node.name.clone()));
                 self.happened(Change::Node(before.as_deref(), Some(&node)));
             }
-            WatchEvent::Put { object: Object::ConfigMap(map), uid, .. } => self.config_map_is(map, &uid),
             WatchEvent::Put { object, .. } => self.object_is(object),
-            WatchEvent::Gone { kind: Kind::Pod, key, uid } => {
-                self.victim_goes(&key);
-                self.pod_is_gone(&key, &uid);
-            }
-            WatchEvent::Gone { kind, key, .. } => {
-                if kind == Kind::ConfigMap {
-                    tracing::info!(config_map = %key, "DynamicScoring prefers no node: the ConfigMap is gone");
-                }
-                self.object_is_gone(kind, &key);
-            }
+            WatchEvent::Gone { kind: Kind::Pod, key, uid } => self.pod_is_gone(&key, &uid),
+            WatchEvent::Gone { kind, key, .. } => self.object_is_gone(kind, &key),
             WatchEvent::Unreadable { kind, key, uid, reason } => self.cannot_read(kind, &key, &uid, &reason),
             WatchEvent::Synced(kind) => self.is_read(kind),
         }
@@ -77,6 +65,16 @@ impl Scheduler {
         }
     }
 
+    /// Plugins hear of it before anybody is woken by it.
+    fn tell_plugins(&self, event: &WatchEvent) {
+        let observed = match event {
+            WatchEvent::Put { object, uid, .. } => Observed::Is { object, uid },
+            WatchEvent::Gone { kind, key, .. } => Observed::Gone { kind: *kind, key },
+            WatchEvent::Unreadable { .. } | WatchEvent::Synced(_) => return,
+        };
+        self.engine.profiles().iter().for_each(|profile| profile.observe(&observed));
+    }
+
     /// A resource has been told in full. Each ConfigMap is a resource of its own.
     fn is_read(&mut self, kind: Kind) {
         let Some(index) = self.unsynced.iter().position(|unsynced| *unsynced == kind) else { return };
@@ -91,7 +89,8 @@ impl Scheduler {
     pub(super) fn happened(&mut self, change: Change<'_>) {
         let happened = change.happened();
         if !happened.events.is_empty() {
-            self.queue.happened(&happened, self.world.uptime());
+            let at = At { now: self.world.uptime(), cluster: self.engine.cluster() };
+            self.queue.happened(&happened, at);
             happened.events.iter().for_each(|event| self.handled(*event));
         }
     }
@@ -155,8 +154,7 @@ impl Scheduler {
                 self.unreserve(&ours, &node);
             }
         }
-        let now = self.world.uptime();
-        self.queue.remove(&pod.uid, Removal::Bound, self.engine.nominations_mut(), now);
+        self.leave_queue(&pod.uid, Removal::Bound);
         let before = self.engine.cluster().pod(&pod.key()).filter(|_| !was_assumed).cloned();
         if before.as_ref() == Some(&pod) {
             return;
@@ -186,16 +184,16 @@ impl Scheduler {
         }
         let (now, pod) = (self.world.uptime(), self.engine.admit(pod));
         let action = if self.queue.find(&pod.uid).is_some() { Action::Update } else { Action::Add };
-        self.queue.add(pod, self.engine.nominations_mut(), now);
+        let (cluster, nominations) = self.engine.cluster_and_nominations();
+        self.queue.add(pod, nominations, At { now, cluster });
         self.handled(Event::new(Resource::UnscheduledPod, action));
     }
 
     pub(super) fn pod_is_gone(&mut self, key: &Key, uid: &Name) {
-        let now = self.world.uptime();
         let is_assumed = self.assumed.get(uid).is_some_and(|assumed| !assumed.ended);
         // The room of a pod that is being bound is told to be free below.
         let removal = if is_assumed { Removal::Bound } else { Removal::Deleted };
-        if self.queue.remove(uid, removal, self.engine.nominations_mut(), now).is_some() {
+        if self.leave_queue(uid, removal).is_some() {
             self.handled(Event::new(Resource::UnscheduledPod, Action::Delete));
         }
         self.queue.done(uid);
@@ -230,8 +228,7 @@ impl Scheduler {
             return;
         }
         if let Some(pod) = self.queue.find(uid).map(|pending| pending.pod.clone()) {
-            let now = self.world.uptime();
-            self.queue.remove(uid, Removal::Deleted, self.engine.nominations_mut(), now);
+            self.leave_queue(uid, Removal::Deleted);
             self.reporter.unreadable(&pod, reason);
         }
     }

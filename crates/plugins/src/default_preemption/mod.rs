@@ -1,22 +1,34 @@
 //! Makes room for a pod that fits nowhere, by evicting less important pods from one node.
 
 mod candidate;
+mod eviction;
+mod under_way;
 mod victims;
+
+use std::sync::Arc;
 
 use serde::Deserialize;
 use supercargo_framework::{
     Code, Status, Verdict,
     event::{Action, EventInterest, Resource},
-    points::{PostFilter, PreEnqueue, Requeue},
+    handle::{Handle, HandleRef, Level, Measured, View, Work},
+    points::{Observe, Observed, PostFilter, PreEnqueue, Requeue},
     preemption::{
-        Candidate, FilterRunner, NodeVerdicts, Nomination, NotNominated, Rejection, Resolvable,
-        no_node_available, summary,
+        Candidate, FilterRunner, NodeVerdicts, Nomination, NotNominated, PreemptionCycle, Rejection,
+        Resolvable, no_node_available, summary,
     },
+    queueing::QueueView,
     registry::Args,
+    turns::Turns,
 };
 use supercargo_manifest::Problems;
-use supercargo_model::{Cluster, NodeId, NodeInfo, Pod};
+use supercargo_model::{
+    Cluster, Name, NodeId, NodeInfo, Pod,
+    object::{Kind, Object},
+};
 
+use eviction::{EVICTIONS_AT_ONCE, Eviction, Preempted, preempted};
+use under_way::UnderWay;
 use victims::Trial;
 
 /// The plugin's name.
@@ -24,12 +36,16 @@ pub const NAME: &str = "DefaultPreemption";
 
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
 const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
+const UNDER_WAY: &str = "waiting for the preemption for this pod to be finished";
 const NEVER: &str = "not eligible due to preemptionPolicy=Never.";
 
 /// The plugin.
 pub struct DefaultPreemption {
     min_candidate_percentage: i32,
     min_candidates: i32,
+    handle: HandleRef,
+    under_way: Arc<UnderWay>,
+    evictions: Turns,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -70,7 +86,13 @@ impl DefaultPreemption {
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Self { min_candidate_percentage: percentage, min_candidates: absolute })
+        Ok(Self {
+            min_candidate_percentage: percentage,
+            min_candidates: absolute,
+            handle: args.handle(),
+            under_way: Arc::default(),
+            evictions: Turns::new(EVICTIONS_AT_ONCE),
+        })
     }
 
     /// How many candidates are enough.
@@ -97,7 +119,7 @@ impl DefaultPreemption {
             return Err(nothing_found(refusals, cluster.node_count()));
         }
         match candidate::best(runner.narrow(candidates)?) {
-            Some(best) => Ok(Nomination { node: best.node, victims: best.victims }),
+            Some(best) => Ok(Nomination::new(best.node, best.victims)),
             None => Err(Status::unschedulable("no candidate node for preemption").into()),
         }
     }
@@ -134,6 +156,57 @@ impl DefaultPreemption {
         }
         (candidates, refusals)
     }
+}
+
+impl DefaultPreemption {
+    /// Calls off, or else evicts, the victims that are not being deleted already; if all are, nothing is done.
+    fn evict(
+        &self,
+        handle: &Arc<dyn Handle>,
+        cycle: &mut dyn PreemptionCycle,
+        pod: &Arc<Pod>,
+        nomination: &Nomination,
+    ) {
+        let Nomination { node, victims, .. } = nomination;
+        let to_go: Vec<&Arc<Pod>> = victims.iter().filter(|victim| !victim.terminating).collect();
+        if to_go.is_empty() {
+            return;
+        }
+        handle.measure(Measured::Victims(victims.len()));
+        let line = format!("preempting: pod={} node={node} victims={}", pod.key(), victims.len());
+        handle.log(Level::Info, &line);
+        for other in less_important(&cycle.view(), pod, node) {
+            cycle.clear_nomination(&other);
+        }
+        let mut to_evict = Vec::new();
+        for victim in to_go {
+            if cycle.call_off(&victim.uid, NAME) {
+                handle.record(preempted(victim, pod, node, Preempted::CalledOff));
+            } else {
+                to_evict.push(victim.clone());
+            }
+        }
+        if to_evict.is_empty() {
+            return;
+        }
+        self.under_way.begin(&pod.uid, node, &to_evict);
+        let eviction = Eviction {
+            handle: handle.clone(),
+            turns: self.evictions.clone(),
+            under_way: self.under_way.clone(),
+            preemptor: pod.clone(),
+            node: node.clone(),
+        };
+        handle.spawn(Work::Preemption, Box::pin(eviction.evict_all(to_evict)));
+    }
+}
+
+/// Less important pods that are nominated to the node may not fit there any more. That their statuses change gives them
+/// their turn.
+fn less_important(view: &View<'_>, pod: &Pod, node: &Name) -> Vec<Arc<Pod>> {
+    let others = view.nominations.less_important(pod, node);
+    let newest = others.filter_map(|other| view.pending.find(&other.uid));
+    newest.filter(|newest| newest.nominated_node.is_some()).cloned().collect()
 }
 
 fn nothing_found(refusals: NodeVerdicts, node_count: usize) -> NotNominated {
@@ -178,6 +251,16 @@ impl PostFilter for DefaultPreemption {
         self.preempt(runner, pod, verdicts).map_err(in_words)
     }
 
+    fn makes_room(&self) -> bool {
+        true
+    }
+
+    fn make_room(&self, cycle: &mut dyn PreemptionCycle, pod: &Arc<Pod>, nomination: &Nomination) {
+        if let Some(handle) = self.handle.get() {
+            self.evict(handle, cycle, pod, nomination);
+        }
+    }
+
     /// Where nobody is less important, nobody can be evicted, and no node need be tried.
     fn foregone(&self, cluster: &Cluster, pod: &Pod, resolvable: &Resolvable<'_>) -> Option<NotNominated> {
         if pod.spec.never_preempts {
@@ -207,9 +290,22 @@ fn in_words(NotNominated { status, clears }: NotNominated) -> NotNominated {
 }
 
 impl PreEnqueue for DefaultPreemption {
-    /// The queue holds a pod back while evictions for it are under way; there are none in a decision alone.
-    fn pre_enqueue(&self, _: &Pod) -> Verdict {
-        Ok(())
+    /// A pod is held back while evictions for it are under way. What would have woken it meanwhile has to happen again.
+    fn pre_enqueue(&self, _: &QueueView<'_>, pod: &Pod) -> Verdict {
+        if self.under_way.holds(&pod.uid) { Err(Status::unresolvable(UNDER_WAY)) } else { Ok(()) }
+    }
+}
+
+impl Observe for DefaultPreemption {
+    /// A pod is gone, or its deletion has begun.
+    fn observe(&self, _: &Name, observed: &Observed<'_>) {
+        match observed {
+            Observed::Is { object: Object::Pod(pod), .. } if pod.terminating => {
+                self.under_way.leaves(&pod.key());
+            }
+            Observed::Gone { kind: Kind::Pod, key } => self.under_way.leaves(key),
+            _ => {}
+        }
     }
 }
 

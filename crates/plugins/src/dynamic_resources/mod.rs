@@ -16,6 +16,7 @@ use supercargo_framework::{
         Filter, PostFilter, PreBind, PreEnqueue, PreFilter, PreFilterOutcome, Requeue, Reserve, ScoreNode,
     },
     preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated, Resolvable},
+    queueing::QueueView,
     registry::Args,
 };
 use supercargo_manifest::{Duration, Problems};
@@ -60,7 +61,7 @@ fn check(pod: &Pod) -> Verdict {
 
 impl PreEnqueue for DynamicResources {
     /// A pod that is held back here is told nothing, so it is let in and refused below.
-    fn pre_enqueue(&self, _: &Pod) -> Verdict {
+    fn pre_enqueue(&self, _: &QueueView<'_>, _: &Pod) -> Verdict {
         Ok(())
     }
 }
@@ -154,6 +155,7 @@ impl FastScore for DynamicResources {
 mod tests {
     use super::*;
     use serde_json::json;
+    use supercargo_framework::handle::NoPendingPods;
     use supercargo_model::testing::pod;
 
     #[test]
@@ -161,7 +163,11 @@ mod tests {
         let claims = json!([{"name": "gpu", "resourceClaimName": "gpu"}]);
         let held = pod("p").set("/spec/resourceClaims", claims).pod();
         // Told by FailedScheduling and the pod's condition, which a pod that PreEnqueue holds does not get.
-        assert_eq!(DynamicResources.pre_enqueue(&held), Ok(()));
+        assert_eq!(
+            DynamicResources
+                .pre_enqueue(&QueueView { cluster: &Cluster::default(), pending: &NoPendingPods }, &held),
+            Ok(())
+        );
         let status = DynamicResources.pre_filter(&Cluster::default(), &held).map(drop).unwrap_err();
         assert_eq!(status.message(), NOT_BUILT);
         assert!(DynamicResources.pre_filter(&Cluster::default(), &pod("p").pod()).is_ok());

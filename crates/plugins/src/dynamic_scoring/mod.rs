@@ -9,16 +9,21 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use supercargo_framework::{
-    ScoreInput, Status, Verdict, normalize,
-    points::{NormalizeScore, Score},
+    ScoreInput, Status, Verdict,
+    handle::{HandleRef, Level, Measured, ObjectReference, Occurrence},
+    normalize,
+    points::{NormalizeScore, Observe, Observed, Score},
     registry::Args,
 };
 use supercargo_manifest::{Problem, Problems, Source};
-use supercargo_model::{Cluster, Key, Name};
+use supercargo_model::{
+    Cluster, ConfigMap, Key, Name,
+    object::{Kind, Object},
+};
 
 pub use text::{Preference, Preferences, read};
 
@@ -86,14 +91,27 @@ pub fn in_a_line(problem: &Problem) -> String {
 /// The plugin.
 pub struct DynamicScoring {
     place: Place,
+    handle: HandleRef,
+    texts: Mutex<Texts>,
+}
+
+/// What is known of the texts that stood in the plugin's place.
+#[derive(Default)]
+struct Texts {
     /// What was read last, so that the same text is read once.
-    last: Mutex<Option<(Name, Arc<Preferences>)>>,
+    last: Option<(Name, Arc<Preferences>)>,
+    /// A text that was told, and cannot be read: in its place holds what was read last.
+    broken: Option<Name>,
 }
 
 impl DynamicScoring {
     /// Reads the ConfigMap that the arguments name.
     pub fn new(args: &Args<'_>) -> Result<Self, Problems> {
-        Ok(Self { place: Place::of(args)?, last: Mutex::default() })
+        Ok(Self { place: Place::of(args)?, handle: args.handle(), texts: Mutex::default() })
+    }
+
+    fn texts(&self) -> MutexGuard<'_, Texts> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The preferences that hold; `None` if there is no text.
@@ -101,8 +119,11 @@ impl DynamicScoring {
         let Some(text) = self.place.text(cluster) else {
             return Ok(None);
         };
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, preferences)) = &*last
+        let mut texts = self.texts();
+        if texts.broken.as_ref() == Some(text) {
+            return Ok(texts.last.as_ref().map(|(_, preferences)| preferences.clone()));
+        }
+        if let Some((of, preferences)) = &texts.last
             && of == text
         {
             return Ok(Some(preferences.clone()));
@@ -113,8 +134,77 @@ impl DynamicScoring {
             Status::error(format!("{} cannot be read: {first}", source.name))
         };
         let preferences = Arc::new(read(&source).map_err(broken)?);
-        *last = Some((text.clone(), preferences.clone()));
+        texts.last = Some((text.clone(), preferences.clone()));
         Ok(Some(preferences))
+    }
+
+    /// The ConfigMap is there, or has changed. In place of a broken text holds the last good one.
+    fn map_is(&self, map: &ConfigMap, uid: &Name, scheduler_name: &Name) {
+        let Some(text) = map.data.get(&self.place.key) else {
+            *self.texts() = Texts::default();
+            self.log(Level::Warn, "DynamicScoring prefers no node: the ConfigMap has no such key", "");
+            return;
+        };
+        match read(&self.place.source(text)) {
+            Ok(preferences) => {
+                let entries = format!(" entries={}", preferences.entries().len());
+                let last = Some((text.clone(), Arc::new(preferences)));
+                *self.texts() = Texts { last, broken: None };
+                self.log(Level::Info, "DynamicScoring has changed", &entries);
+            }
+            Err(problems) => {
+                self.texts().broken = Some(text.clone());
+                let first = problems.iter().next().map(in_a_line).unwrap_or_default();
+                let more = problems.len().saturating_sub(1);
+                let reason = if more == 0 { first } else { format!("{first} (and {more} more)") };
+                self.tell_broken(uid, scheduler_name, &reason);
+            }
+        }
+    }
+
+    fn tell_broken(&self, uid: &Name, scheduler_name: &Name, reason: &str) {
+        let line = "DynamicScoring cannot be read; what held before still holds";
+        self.log(Level::Error, line, &format!(" reason={reason:?}"));
+        self.handle.measure(Measured::UnreadableInput);
+        self.handle.record(Occurrence {
+            regarding: ObjectReference {
+                api_version: "v1".into(),
+                kind: "ConfigMap".into(),
+                key: self.place.config_map.clone(),
+                uid: uid.clone(),
+                version: Name::default(),
+            },
+            related: None,
+            scheduler_name: scheduler_name.clone(),
+            is_warning: true,
+            reason: "InvalidDynamicScoring".into(),
+            action: "Reading".into(),
+            note: format!("{}: {reason}. What held before still holds.", self.place.key),
+        });
+    }
+
+    fn log(&self, level: Level, line: &str, more: &str) {
+        let Place { config_map, key } = &self.place;
+        self.handle.log(level, &format!("{line}: config_map={config_map} key={key}{more}"));
+    }
+}
+
+impl Observe for DynamicScoring {
+    fn watched(&self) -> Vec<(Kind, Key)> {
+        vec![(Kind::ConfigMap, self.place.config_map.clone())]
+    }
+
+    fn observe(&self, scheduler_name: &Name, observed: &Observed<'_>) {
+        match observed {
+            Observed::Is { object: Object::ConfigMap(map), uid } if map.key() == self.place.config_map => {
+                self.map_is(map, uid, scheduler_name);
+            }
+            Observed::Gone { kind: Kind::ConfigMap, key } if **key == self.place.config_map => {
+                *self.texts() = Texts::default();
+                self.log(Level::Info, "DynamicScoring prefers no node: the ConfigMap is gone", "");
+            }
+            _ => {}
+        }
     }
 }
 

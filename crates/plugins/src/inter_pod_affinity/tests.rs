@@ -410,7 +410,13 @@ fn pods_that_come_to_match_or_cease_to_be_in_the_way_help() {
             _ => Action::UpdatePodLabel,
         };
         let change = Change::Pod(before.as_deref(), after.as_deref());
-        interest.helps(Resource::Pod, action, &waiting.clone().pod(), &change)
+        interest.helps(
+            &supercargo_model::Cluster::default(),
+            Resource::Pod,
+            action,
+            &waiting.clone().pod(),
+            &change,
+        )
     };
     let near = named("p").set(REQUIRED_NEAR, app("web"));
     let far = named("p").set(REQUIRED_FAR, app("web"));
@@ -444,7 +450,13 @@ fn nodes_that_come_into_a_domain_or_leave_one_help() {
         let (before, after) = (before.map(Builder::node), after.node());
         let change = Change::Node(before.as_ref(), Some(&after));
         let action = if before.is_some() { Action::UpdateNodeLabel } else { Action::Add };
-        interest.helps(Resource::Node, action, &waiting.clone().pod(), &change)
+        interest.helps(
+            &supercargo_model::Cluster::default(),
+            Resource::Node,
+            action,
+            &waiting.clone().pod(),
+            &change,
+        )
     };
     let near = named("p").set(REQUIRED_NEAR, app("web"));
     let far = named("p").set(REQUIRED_FAR, app("web"));

@@ -195,7 +195,13 @@ fn only_a_node_that_comes_to_match_helps() {
     let interest = &NodeAffinity::default().events()[0];
     let helps = |before, after| {
         let change = Change::Node(before, Some(after));
-        interest.helps(Resource::Node, Action::UpdateNodeLabel, &pod, &change)
+        interest.helps(
+            &supercargo_model::Cluster::default(),
+            Resource::Node,
+            Action::UpdateNodeLabel,
+            &pod,
+            &change,
+        )
     };
     assert!(helps(Some(&plain), &ssd));
     assert!(helps(None, &ssd));

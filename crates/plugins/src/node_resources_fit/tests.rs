@@ -467,7 +467,7 @@ fn pods_that_free_something_wanted_help() {
     let interest = &default_plugin().events()[0];
     let helps = |action, before: &Pod, after: Option<&Pod>| {
         let change = Change::Pod(Some(before), after);
-        interest.helps(Resource::Pod, action, &waiting, &change)
+        interest.helps(&supercargo_model::Cluster::default(), Resource::Pod, action, &waiting, &change)
     };
     let bound = pod("q").on("n").pod();
     let nominated = pod("q").set("/status/nominatedNodeName", "n").pod();
@@ -496,7 +496,7 @@ fn nodes_that_could_hold_the_pod_and_grew_help() {
         let after = after.node();
         let change = Change::Node(before.as_ref(), Some(&after));
         let action = if before.is_some() { Action::UpdateNodeAllocatable } else { Action::Add };
-        interest.helps(Resource::Node, action, &waiting, &change)
+        interest.helps(&supercargo_model::Cluster::default(), Resource::Node, action, &waiting, &change)
     };
     let has = |cpu: &str, gpu: &str| node("n").allocatable("cpu", cpu).allocatable("example.com/gpu", gpu);
     assert!(helps(None, has("2", "1")));

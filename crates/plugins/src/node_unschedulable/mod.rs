@@ -97,7 +97,13 @@ mod tests {
         let waiting = pod("p").pod();
         let helps = |before, after| {
             let change = Change::Node(before, Some(after));
-            interest.helps(Resource::Node, Action::UpdateNodeTaint, &waiting, &change)
+            interest.helps(
+                &supercargo_model::Cluster::default(),
+                Resource::Node,
+                Action::UpdateNodeTaint,
+                &waiting,
+                &change,
+            )
         };
         assert!(helps(Some(&cordoned), &open));
         assert!(helps(None, &open));

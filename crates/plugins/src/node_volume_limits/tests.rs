@@ -231,7 +231,9 @@ fn events_about_objects() {
         let (before, after) = (before.map(Builder::object), after.map(Builder::object));
         let change = Change::Other(before.as_ref(), after.as_ref());
         let pod = pod.pod();
-        events.iter().any(|interest| interest.helps(resource, action, &pod, &change))
+        events.iter().any(|interest| {
+            interest.helps(&supercargo_model::Cluster::default(), resource, action, &pod, &change)
+        })
     };
     let waiting = || pod("p").claim("c").set("/spec/volumes/-", json!({"name": "v", "ephemeral": {}}));
     let limit = |before, after| {
@@ -267,7 +269,13 @@ fn only_pods_with_volumes_on_a_node_help() {
         let deleted = deleted.pod();
         let change = Change::Pod(Some(&deleted), None);
         events.iter().any(|interest| {
-            interest.helps(Resource::Pod, Action::Delete, &pod("p").claim("c").pod(), &change)
+            interest.helps(
+                &supercargo_model::Cluster::default(),
+                Resource::Pod,
+                Action::Delete,
+                &pod("p").claim("c").pod(),
+                &change,
+            )
         })
     };
     assert!(helps(pod("q").claim("d").on("n")));

@@ -8,7 +8,7 @@ mod scoring_fast;
 
 use serde::Deserialize;
 use supercargo_framework::{
-    event::{Action, EventInterest, Resource},
+    event::{Action, Change, EventInterest, Resource},
     points::Requeue,
     registry::Args,
 };
@@ -174,25 +174,48 @@ fn count_matching(node: &NodeInfo, constraint: &Constraint, namespace: &str) -> 
 }
 
 impl Requeue for PodTopologySpread {
-    /// Only a pod's own hard constraints are looked at closely: the defaults depend on objects that are not at hand
-    /// here, so that every event counts for them.
     fn events(&self) -> Vec<EventInterest> {
+        let (of_pods, of_nodes) = (self.default_constraints.clone(), self.default_constraints.clone());
         vec![
             EventInterest::new(
                 Resource::Pod,
                 [Action::Add, Action::UpdatePodLabel, Action::UpdatePodToleration, Action::Delete],
             )
-            .if_pod(pod_change_helps),
+            .if_in(move |cluster, pod, change| match change {
+                Change::Pod(before, after) => {
+                    pod_change_helps(|| hard_constraints(cluster, pod, &of_pods), pod, *before, *after)
+                }
+                _ => true,
+            }),
             EventInterest::new(
                 Resource::Node,
                 [Action::Add, Action::Delete, Action::UpdateNodeLabel, Action::UpdateNodeTaint],
             )
-            .if_node(node_change_helps),
+            .if_in(move |cluster, pod, change| match change {
+                Change::Node(before, after) => {
+                    node_change_helps(&hard_constraints(cluster, pod, &of_nodes), *before, *after)
+                }
+                _ => true,
+            }),
         ]
     }
 }
 
-fn pod_change_helps(pod: &Pod, before: Option<&Pod>, after: Option<&Pod>) -> bool {
+/// The hard constraints of a pod: its own, or if it has none, the defaults for its services and its owner.
+fn hard_constraints(cluster: &Cluster, pod: &Pod, defaults: &[SpreadConstraint]) -> Vec<Constraint> {
+    if pod.spec.spread_constraints.is_empty() {
+        constraints::defaults(cluster, pod, defaults, WhenUnsatisfiable::DoNotSchedule)
+    } else {
+        constraints::own(&pod.spec, WhenUnsatisfiable::DoNotSchedule)
+    }
+}
+
+fn pod_change_helps(
+    hard: impl Fn() -> Vec<Constraint>,
+    pod: &Pod,
+    before: Option<&Pod>,
+    after: Option<&Pod>,
+) -> bool {
     let involved = |other: &Pod| {
         other.uid == pod.uid
             || ((other.node.is_some() || other.nominated_node.is_some()) && other.namespace == pod.namespace)
@@ -200,10 +223,7 @@ fn pod_change_helps(pod: &Pod, before: Option<&Pod>, after: Option<&Pod>) -> boo
     if !before.is_none_or(involved) || !after.is_none_or(involved) {
         return false;
     }
-    let hard = constraints::own(&pod.spec, WhenUnsatisfiable::DoNotSchedule);
-    if pod.spec.spread_constraints.is_empty() {
-        return true;
-    }
+    let hard = hard();
     let matches = |c: &Constraint, pod: &Pod| c.selector.matches(&pod.spec.labels);
     match (before, after) {
         (Some(before), Some(after)) => {
@@ -217,12 +237,8 @@ fn pod_change_helps(pod: &Pod, before: Option<&Pod>, after: Option<&Pod>) -> boo
     }
 }
 
-fn node_change_helps(pod: &Pod, before: Option<&Node>, after: Option<&Node>) -> bool {
-    if pod.spec.spread_constraints.is_empty() {
-        return true;
-    }
-    let hard = constraints::own(&pod.spec, WhenUnsatisfiable::DoNotSchedule);
-    let counts = |node: &Node| has_all_keys(&node.labels, &hard);
+fn node_change_helps(hard: &[Constraint], before: Option<&Node>, after: Option<&Node>) -> bool {
+    let counts = |node: &Node| has_all_keys(&node.labels, hard);
     match (before, after) {
         (Some(before), Some(after)) if counts(before) && counts(after) => {
             let moved =

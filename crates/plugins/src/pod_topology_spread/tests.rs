@@ -477,7 +477,13 @@ fn pods_that_change_a_count_help() {
     let waiting = constrained(web("p"), json!([hard("zone", 1)])).pod();
     let interest = &default_plugin().events()[0];
     let helps = |action, before: Option<&Pod>, after: Option<&Pod>| {
-        interest.helps(Resource::Pod, action, &waiting, &Change::Pod(before, after))
+        interest.helps(
+            &supercargo_model::Cluster::default(),
+            Resource::Pod,
+            action,
+            &waiting,
+            &Change::Pod(before, after),
+        )
     };
     let (counted, other) = (web("q").on("a").pod(), pod("q").on("a").pod());
     let unplaced = web("q").pod();
@@ -501,7 +507,13 @@ fn a_new_toleration_helps_where_taints_decide_what_counts() {
         let after = waiting.toleration(json!({"operator": "Exists"})).pod();
         let change = Change::Pod(Some(&before), Some(&after));
         let interest = &default_plugin().events()[0];
-        interest.helps(Resource::Pod, Action::UpdatePodToleration, &before, &change)
+        interest.helps(
+            &supercargo_model::Cluster::default(),
+            Resource::Pod,
+            Action::UpdatePodToleration,
+            &before,
+            &change,
+        )
     };
     assert!(helps(but(hard("zone", 1), "nodeTaintsPolicy", json!("Honor"))));
     assert!(!helps(hard("zone", 1)));
@@ -512,7 +524,13 @@ fn nodes_that_change_the_domains_help() {
     let interest = &default_plugin().events()[1];
     let helps = |waiting: &Pod, before: Option<&Node>, after: Option<&Node>| {
         let change = Change::Node(before, after);
-        interest.helps(Resource::Node, Action::UpdateNodeLabel, waiting, &change)
+        interest.helps(
+            &supercargo_model::Cluster::default(),
+            Resource::Node,
+            Action::UpdateNodeLabel,
+            waiting,
+            &change,
+        )
     };
     let waiting = constrained(web("p"), json!([hard("zone", 1)])).pod();
     let (z1, z2, none) = (zoned("n", "z1").node(), zoned("n", "z2").node(), node("n").node());
@@ -534,8 +552,35 @@ fn nodes_that_change_the_domains_help() {
     for (i, (before, after, expected)) in cases.into_iter().enumerate() {
         assert_eq!(helps(&waiting, before, after), expected, "case {i}");
     }
-    // Whether the defaults refused a pod cannot be seen from the pod alone: every change counts.
+    // The built-in defaults are soft, and refuse nobody.
     let by_defaults = web("p").pod();
-    assert!(helps(&by_defaults, Some(&z1), Some(&z2)));
-    assert!(helps(&by_defaults, Some(&none), Some(&z1)));
+    assert!(!helps(&by_defaults, Some(&z1), Some(&z2)));
+    assert!(helps(&by_defaults, None, Some(&none)), "as kube-scheduler: every new node has all of no labels");
+}
+
+#[test]
+fn defaults_are_looked_at_as_closely_as_own_constraints() {
+    let text = r#"{"defaultingType": "List", "defaultConstraints":
+        [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]}"#;
+    let events = with_args(text).unwrap().events();
+    let service = object(json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}},
+    }));
+    let (served, empty) = (cluster([service]), Cluster::default());
+    let waiting = web("p").pod();
+    let counted = web("q").on("a").pod();
+    let other = pod("q").on("a").pod();
+    let comes = |cluster: &Cluster, pod: &Pod| {
+        events[0].helps(cluster, Resource::Pod, Action::Add, &waiting, &Change::Pod(None, Some(pod)))
+    };
+    assert!(comes(&served, &counted));
+    assert!(!comes(&served, &other));
+    assert!(!comes(&empty, &counted), "without a service there is no default to be refused by");
+    let (z1, z2) = (zoned("n", "z1").node(), zoned("n", "z2").node());
+    let moves = |cluster: &Cluster| {
+        let change = Change::Node(Some(&z1), Some(&z2));
+        events[1].helps(cluster, Resource::Node, Action::UpdateNodeLabel, &waiting, &change)
+    };
+    assert!(moves(&served) && !moves(&empty));
 }

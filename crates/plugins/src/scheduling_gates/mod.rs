@@ -4,6 +4,7 @@ use supercargo_framework::{
     Status, Verdict,
     event::{Action, EventInterest, Resource},
     points::{PreEnqueue, Requeue},
+    queueing::QueueView,
 };
 use supercargo_model::Pod;
 
@@ -14,7 +15,7 @@ pub const NAME: &str = "SchedulingGates";
 pub struct SchedulingGates;
 
 impl PreEnqueue for SchedulingGates {
-    fn pre_enqueue(&self, pod: &Pod) -> Verdict {
+    fn pre_enqueue(&self, _: &QueueView<'_>, pod: &Pod) -> Verdict {
         let gates = &pod.spec.scheduling_gates;
         if gates.is_empty() {
             return Ok(());
@@ -37,16 +38,19 @@ impl Requeue for SchedulingGates {
 mod tests {
     use super::*;
     use serde_json::json;
-    use supercargo_model::testing::pod;
+    use supercargo_framework::handle::NoPendingPods;
+    use supercargo_model::{Cluster, testing::pod};
 
     #[test]
     fn a_pod_waits_for_its_gates() {
+        let cluster = Cluster::default();
+        let view = QueueView { cluster: &cluster, pending: &NoPendingPods };
         let free = pod("free").pod();
-        assert_eq!(SchedulingGates.pre_enqueue(&free), Ok(()));
+        assert_eq!(SchedulingGates.pre_enqueue(&view, &free), Ok(()));
 
         let gates = json!([{"name": "quota"}, {"name": "example.com/hold"}]);
         let held = pod("held").set("/spec/schedulingGates", gates).pod();
-        let status = SchedulingGates.pre_enqueue(&held).unwrap_err();
+        let status = SchedulingGates.pre_enqueue(&view, &held).unwrap_err();
         assert_eq!(status.message(), "waiting for scheduling gates: [quota example.com/hold]");
     }
 
@@ -57,7 +61,7 @@ mod tests {
         let lifted = |which: &Pod| {
             let change = supercargo_framework::event::Change::Pod(Some(which), Some(which));
             let action = Action::UpdatePodSchedulingGatesEliminated;
-            interest.helps(Resource::Pod, action, &held, &change)
+            interest.helps(&supercargo_model::Cluster::default(), Resource::Pod, action, &held, &change)
         };
         assert!(lifted(&held));
         assert!(!lifted(&other));

@@ -112,7 +112,13 @@ fn only_a_taint_that_goes_away_helps() {
     let waiting = pod("p").pod();
     let helps = |before, after| {
         let change = Change::Node(before, Some(after));
-        interest.helps(Resource::Node, Action::UpdateNodeTaint, &waiting, &change)
+        interest.helps(
+            &supercargo_model::Cluster::default(),
+            Resource::Node,
+            Action::UpdateNodeTaint,
+            &waiting,
+            &change,
+        )
     };
     assert!(helps(Some(&tainted), &clean));
     assert!(helps(None, &clean));

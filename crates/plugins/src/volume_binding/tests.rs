@@ -473,7 +473,9 @@ fn events() {
         let action = if before.is_some() { Action::Update } else { Action::Add };
         let (before, after) = (before.map(Builder::object), after.object());
         let change = Change::Other(before.as_ref(), Some(&after));
-        events.iter().any(|interest| interest.helps(resource, action, &waiting, &change))
+        events.iter().any(|interest| {
+            interest.helps(&supercargo_model::Cluster::default(), resource, action, &waiting, &change)
+        })
     };
     let somewhere = || local().set("/allowedTopologies", json!([{}]));
     assert!(helps(Resource::StorageClass, None, local()));

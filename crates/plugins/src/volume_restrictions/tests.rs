@@ -135,7 +135,13 @@ fn only_pods_that_stood_in_the_way_help() {
     let waiting = with_disk("p", &disk).claim("c").pod();
     let helps = |deleted: Builder| {
         let deleted = deleted.pod();
-        events[0].helps(Resource::Pod, Action::Delete, &waiting, &Change::Pod(Some(&deleted), None))
+        events[0].helps(
+            &supercargo_model::Cluster::default(),
+            Resource::Pod,
+            Action::Delete,
+            &waiting,
+            &Change::Pod(Some(&deleted), None),
+        )
     };
     assert!(helps(with_disk("d", &disk)));
     assert!(helps(pod("d").claim("c")));
@@ -151,7 +157,13 @@ fn only_a_claim_of_the_pod_helps() {
     let helps = |added: Builder| {
         let added = added.object();
         let change = Change::Other(None, Some(&added));
-        events[2].helps(Resource::PersistentVolumeClaim, Action::Add, &waiting, &change)
+        events[2].helps(
+            &supercargo_model::Cluster::default(),
+            Resource::PersistentVolumeClaim,
+            Action::Add,
+            &waiting,
+            &change,
+        )
     };
     assert!(helps(claim("c", "ReadWriteOnce")));
     assert!(!helps(claim("d", "ReadWriteOnce")));

@@ -134,7 +134,9 @@ fn events() {
     let helps = |resource, action, before: Option<Builder>, after: Builder| {
         let (before, after) = (before.map(Builder::object), after.object());
         let change = Change::Other(before.as_ref(), Some(&after));
-        events.iter().any(|interest| interest.helps(resource, action, &waiting, &change))
+        events.iter().any(|interest| {
+            interest.helps(&supercargo_model::Cluster::default(), resource, action, &waiting, &change)
+        })
     };
     let class_added = |mode| helps(Resource::StorageClass, Action::Add, None, class("s", mode));
     assert!(class_added(json!("WaitForFirstConsumer")));

@@ -67,7 +67,7 @@ impl Own {
     }
 
     /// A text of DynamicScoring could not be read.
-    pub fn dynamic_scoring_is_broken(&self) {
+    pub fn input_is_unreadable(&self) {
         self.dynamic_scoring_errors.inc();
     }
 

@@ -77,7 +77,7 @@ fn measure_everything(metrics: &Metrics) {
     metrics.extenders.circuit_open("http://x", true);
     Watched::ALL.iter().for_each(|&resource| metrics.own.watch_restarted(resource));
     metrics.own.events_dropped(1);
-    metrics.own.dynamic_scoring_is_broken();
+    metrics.own.input_is_unreadable();
     metrics.own.guest_failed("ZonePacker");
     Reload::ALL.iter().for_each(|&result| metrics.own.guest_reloaded("ZonePacker", result));
 }

@@ -73,7 +73,7 @@ fn the_next_pod_sees_a_volume_as_taken() {
     let restored = assumed.restore(&mut cluster, "one");
     assert!(plan_for(&cluster, &claims(&["q"]), "a").is_ok());
     assert!(assumed.is_empty());
-    let [Restored { before: Object::PersistentVolume(before), after: Object::PersistentVolume(after) }] =
+    let [Restored { before: Object::PersistentVolume(before), after: Some(Object::PersistentVolume(after)) }] =
         &restored[..]
     else {
         panic!("{restored:?}");

@@ -1,0 +1,106 @@
+//! Who waits for whom: the victims that were told to go, and the pods that they go for.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use supercargo_model::{Key, Name, Pod};
+
+/// The preemptions that are under way.
+#[derive(Default)]
+pub(super) struct UnderWay(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// The pods that are not tried meanwhile, by uid.
+    preemptors: BTreeSet<Name>,
+    victims: ExpectedVictims,
+}
+
+impl UnderWay {
+    /// A pod is not tried until its victims are seen leaving a node.
+    pub(super) fn begin(&self, preemptor: &Name, node: &Name, victims: &[Arc<Pod>]) {
+        let mut state = self.locked();
+        let State { preemptors, victims: expected } = &mut *state;
+        preemptors.insert(preemptor.clone());
+        expected.expect(preemptor, node, victims);
+    }
+
+    /// Whether a pod has to wait.
+    pub(super) fn holds(&self, preemptor: &str) -> bool {
+        self.locked().preemptors.contains(preemptor)
+    }
+
+    /// A pod leaves, or has left: if no other victim is expected to leave its node, those that wait for the room may be
+    /// tried again.
+    pub(super) fn leaves(&self, victim: &Key) {
+        let mut state = self.locked();
+        for preemptor in state.victims.leaves(victim) {
+            state.preemptors.remove(&preemptor);
+        }
+    }
+
+    /// Whatever is seen, a pod may be tried again.
+    pub(super) fn end(&self, preemptor: &Name) {
+        let mut state = self.locked();
+        for other in state.victims.forget(preemptor) {
+            state.preemptors.remove(&other);
+        }
+        state.preemptors.remove(preemptor);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The victims whose deletion the watch has not shown yet: by the node that they are on, and the pod that they go for.
+///
+/// A node's preemptors wait for all of its victims, whomever those go for: pods of the same priority count each other as
+/// there already, so that one that is tried too early finds its room taken and evicts somebody else.
+#[derive(Default)]
+struct ExpectedVictims {
+    by_node: HashMap<Name, BTreeMap<Name, BTreeSet<Key>>>,
+    node_of: HashMap<Key, Name>,
+}
+
+impl ExpectedVictims {
+    fn expect(&mut self, preemptor: &Name, node: &Name, victims: &[Arc<Pod>]) {
+        self.forget(preemptor);
+        let keys: BTreeSet<Key> = victims.iter().map(|victim| victim.key()).collect();
+        self.node_of.extend(keys.iter().map(|victim| (victim.clone(), node.clone())));
+        self.by_node.entry(node.clone()).or_default().insert(preemptor.clone(), keys);
+    }
+
+    /// A pod leaves. The pods that wait for nobody on its node any more.
+    fn leaves(&mut self, victim: &Key) -> Vec<Name> {
+        let Some(node) = self.node_of.remove(victim) else { return Vec::new() };
+        for victims in self.by_node.get_mut(&node).into_iter().flat_map(BTreeMap::values_mut) {
+            victims.remove(victim);
+        }
+        self.finished(&node)
+    }
+
+    /// A pod waits no longer. The others that wait for nobody on its node any more.
+    fn forget(&mut self, preemptor: &Name) -> Vec<Name> {
+        let Some(node) = self.by_node.iter().find(|(_, group)| group.contains_key(preemptor)) else {
+            return Vec::new();
+        };
+        let node = node.0.clone();
+        let group = self.by_node.entry(node.clone()).or_default();
+        let victims = group.remove(preemptor).unwrap_or_default();
+        for victim in victims.iter().filter(|victim| !group.values().any(|others| others.contains(victim))) {
+            self.node_of.remove(victim);
+        }
+        self.finished(&node)
+    }
+
+    fn finished(&mut self, node: &Name) -> Vec<Name> {
+        let is_finished = |group: &mut BTreeMap<Name, BTreeSet<Key>>| group.values().all(BTreeSet::is_empty);
+        match self.by_node.get_mut(node).is_some_and(is_finished) {
+            true => self.by_node.remove(node).unwrap_or_default().into_keys().collect(),
+            false => Vec::new(),
+        }
+    }
+}
