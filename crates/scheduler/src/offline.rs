@@ -2,8 +2,9 @@
 //! without an API server between them.
 //!
 //! What others do in a cluster happens by itself: a pod that is placed is bound at once, and a pod that is evicted, or whose
-//! deletion was asked for, is gone after its grace period. Time passes only when no pod can be tried. Nobody makes new
-//! pods, and nobody runs or resizes those that there are.
+//! deletion was asked for, is gone after its grace period. What Reserve plugins promise a pod (volumes) is kept for it. Time
+//! passes only when no pod can be tried. Nobody makes new pods, nobody runs or resizes those that there are, and nothing is
+//! asked of Permit, PreBind and Bind plugins.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -12,9 +13,14 @@ use std::{
 };
 
 use supercargo_engine::{
-    At, Decision, Engine, Failure, Place, Placement, Popped, QueueSettings, Removal, SchedulingQueue,
+    At, Decision, Engine, Failure, Outcome, Place, Placement, Popped, QueueSettings, Refusal, Removal,
+    SchedulingQueue,
 };
-use supercargo_framework::{event::Change, preemption::Claim};
+use supercargo_framework::{
+    assumed::{AssumedObjects, ReserveCycle},
+    event::Change,
+    preemption::{Claim, Rejection},
+};
 use supercargo_model::{Key, Name, Pod, Timestamp, changes::Moment};
 
 use crate::setup;
@@ -52,6 +58,8 @@ pub struct OfflineScheduler {
     /// Pods that are about to be gone, by when and in the order in which they were asked to leave.
     departures: BTreeMap<(Duration, u64), Key>,
     departed: u64,
+    /// What pods were promised, such as volumes.
+    assumed: AssumedObjects,
     tried: HashMap<Name, State>,
     other_schedulers: usize,
 }
@@ -67,6 +75,7 @@ impl OfflineScheduler {
             gated: VecDeque::new(),
             departures: BTreeMap::new(),
             departed: 0,
+            assumed: AssumedObjects::default(),
             tried: HashMap::new(),
             other_schedulers: 0,
             engine,
@@ -159,18 +168,57 @@ impl OfflineScheduler {
             self.queue.done(&pod.uid);
             return None;
         };
-        match (&placement, placement.node()) {
-            (_, Some(node)) => self.bind(popped, &pod, node.clone()),
-            (Placement::Decided(decision), None) => self.no_node(&pod, decision),
-            (Placement::On { .. }, None) => unreachable!("a node was chosen"),
-        }
+        let placement = match (placement.node().cloned(), placement) {
+            (Some(node), placement) => match self.reserve(&pod, &node) {
+                Ok(()) => {
+                    self.bind(popped, &pod);
+                    placement
+                }
+                Err(rejection) => self.not_reserved(&pod, rejection)?,
+            },
+            (None, placement) => {
+                if let Placement::Decided(decision) = &placement {
+                    self.no_node(&pod, decision);
+                }
+                placement
+            }
+        };
         Some(Attempt { pod, number: popped.attempts, at: self.now, placement })
     }
 
-    /// A pod goes to a node, and everybody sees it there at once.
-    fn bind(&mut self, popped: &Popped, pod: &Pod, node: Name) {
+    /// Puts a pod on its node, with what Reserve plugins promise it there.
+    fn reserve(&mut self, pod: &Arc<Pod>, node: &Name) -> Result<(), Rejection> {
+        self.engine.assume(pod, node.clone());
+        let Some(profile) = self.engine.profiles().shared(&pod.spec.scheduler_name) else { return Ok(()) };
+        let mut cycle = ReserveCycle::new(self.engine.cluster_mut(), &mut self.assumed, pod.uid.clone());
+        let reserved = profile.profile.reserve(&mut cycle, pod, node);
+        if reserved.is_err() {
+            profile.profile.unreserve(pod, node);
+            self.assumed.restore(self.engine.cluster_mut(), &pod.uid);
+            self.engine.cluster_mut().remove_pod(&pod.key());
+        }
+        reserved
+    }
+
+    /// A Reserve plugin refused the node after it was chosen, or failed.
+    fn not_reserved(&mut self, pod: &Arc<Pod>, rejection: Rejection) -> Option<Placement> {
+        let Rejection { plugin, status } = rejection;
+        let message = format!("running Reserve plugin \"{plugin}\": {}", status.message());
+        let failure = match status.is_rejection() {
+            true => Failure::Refused(Refusal { plugins: [plugin].into(), ..Refusal::default() }),
+            false => Failure::Error,
+        };
+        let (cluster, nominations) = self.engine.cluster_and_nominations();
+        let at = At { now: self.now, cluster };
+        self.queue.park(&pod.uid, failure, Claim::Dropped, nominations, at);
+        self.tried.insert(pod.uid.clone(), self.state());
+        let decided = self.engine.what_if(pod)?;
+        Some(Placement::Decided(Box::new(Decision { outcome: Outcome::Error { message }, ..decided })))
+    }
+
+    /// A pod is on its node, and everybody sees it there at once.
+    fn bind(&mut self, popped: &Popped, pod: &Pod) {
         self.queue.bound(popped);
-        self.engine.assume(pod, node);
         let (cluster, nominations) = self.engine.cluster_and_nominations();
         self.queue.remove(&pod.uid, Removal::Bound, nominations, At { now: self.now, cluster });
         self.tried.remove(&pod.uid);

@@ -6,7 +6,7 @@ use serde_json::json;
 use supercargo_engine::{Engine, Outcome, Placement};
 use supercargo_model::{
     Pod,
-    testing::{Builder, cluster, node, pod},
+    testing::{Builder, cluster, node, object, pod},
 };
 use supercargo_scheduler::{
     offline::{Attempt, OfflineScheduler},
@@ -149,6 +149,29 @@ fn a_preemption_that_was_under_way_goes_on() {
         &[sized("n", "1"), leaving(asks("v", "1").on("n")).set("/status/conditions/-", preempted)],
         &[asks("p", "1").priority(10).set("/status/nominatedNodeName", "n")],
         &["0s p#1: unschedulable", "30s p#2: n"],
+    );
+}
+
+#[test]
+fn a_volume_is_promised_once() {
+    let local = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "local"},
+        "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"});
+    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"},
+        "spec": {"storageClassName": "local", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+                 "volumeMode": "Filesystem", "local": {"path": "/disk"}},
+        "status": {"phase": "Available"}});
+    let claim = |name: &str| {
+        object(json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": "default", "uid": name},
+            "spec": {"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem",
+                     "resources": {"requests": {"storage": "1Gi"}}},
+            "status": {"phase": "Pending"}}))
+    };
+    check(
+        "one volume for two claims",
+        &[sized("n", "4"), object(local), object(volume), claim("c"), claim("d")],
+        &[asks("p", "1").claim("c"), asks("q", "1").claim("d")],
+        &["0s p#1: n", "0s q#1: unschedulable"],
     );
 }
 
