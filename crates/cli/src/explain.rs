@@ -17,7 +17,7 @@ use supercargo_sim::{report::Report, simulate::Input};
 
 use crate::{
     arguments::Format,
-    consult::{self, Consultant},
+    extender_calls::{self, ExtenderCaller},
     failure::{Ending, Failure},
     objects::{Inputs, offline},
     output::Console,
@@ -69,28 +69,28 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     let pod = find::find(&given.objects, &options.pod)?;
     let bound_to = pod.node.as_ref().map(ToString::to_string);
     let (pod, alone) = if bound_to.is_some() { find::unbind(&mut given.objects, &pod) } else { (pod, false) };
-    let mut consultant = given.consultant.take();
-    if let Some(consultant) = consultant.as_mut().filter(|_| alone) {
-        consultant.unbind(&pod);
+    let mut extender_caller = given.extender_caller.take();
+    if let Some(extender_caller) = extender_caller.as_mut().filter(|_| alone) {
+        extender_caller.unbind(&pod);
     }
     let mut input = Input::new(given.objects);
     if alone {
         input.pending = vec![pod.clone()];
     }
     let seed_and_time = (options.inputs.seed, given.now);
-    let scheduler = offline(input, &given.configuration, registry, seed_and_time, consultant.as_ref())?;
+    let scheduler = offline(input, &given.configuration, registry, seed_and_time, extender_caller.as_ref())?;
     if scheduler.engine().profile(&pod.spec.scheduler_name).is_none() {
         let names = given.configuration.profiles.iter().map(|profile| &*profile.scheduler_name);
         return Err(other_scheduler(&pod, &names.collect::<Vec<_>>()).into());
     }
-    let mut explanation = decide(scheduler, &pod, given.configuration, consultant.as_mut())?;
+    let mut explanation = decide(scheduler, &pod, given.configuration, extender_caller.as_mut())?;
     explanation.bound_to = bound_to;
     match options.output {
         Format::Table => print(&explanation, options, console)?,
         Format::Json => print_json(&explanation, console)?,
     }
-    if let Some(consultant) = consultant {
-        consultant.tell_failures(console);
+    if let Some(extender_caller) = extender_caller {
+        extender_caller.tell_failures(console);
     }
     Ok(Ending::Well)
 }
@@ -108,16 +108,16 @@ fn decide(
     mut scheduler: OfflineScheduler,
     pod: &Pod,
     configuration: Configuration,
-    mut consultant: Option<&mut Consultant>,
+    mut extender_caller: Option<&mut ExtenderCaller>,
 ) -> Result<Explanation, Failure> {
     let is_meant = |other: &Pod| other.name == pod.name && other.namespace == pod.namespace;
     let mut placed = 0;
     let mut explanation: Option<Explanation> = None;
     let mut made_room = None;
     let mut evicted = false;
-    while let Some(attempt) = scheduler
-        .next_attempt(|engine, pod, _| consult::decide(engine, pod, is_meant(pod), consultant.as_deref_mut()))
-    {
+    while let Some(attempt) = scheduler.next_attempt(|engine, pod, _| {
+        extender_calls::decide(engine, pod, is_meant(pod), extender_caller.as_deref_mut())
+    }) {
         let placement = attempt.placement;
         evicted |= nomination(&placement).is_some_and(|made| made.victims.iter().any(|pod| is_meant(pod)));
         placed += usize::from(placement.node().is_some());

@@ -15,7 +15,7 @@ use supercargo_scheduler::{
 };
 use supercargo_sim::simulate::Input;
 
-use crate::{consult::Consultant, dynamic_scoring::Preferred, input, output::Console};
+use crate::{dynamic_scoring::Preferred, extender_calls::ExtenderCaller, input, output::Console};
 
 /// What is scheduled, and by what rules.
 #[derive(clap::Args)]
@@ -50,7 +50,7 @@ pub(crate) struct Given {
     pub(crate) configuration: Configuration,
     pub(crate) now: Timestamp,
     /// Calls the extenders, if there are any.
-    pub(crate) consultant: Option<Consultant>,
+    pub(crate) extender_caller: Option<ExtenderCaller>,
 }
 
 impl Inputs {
@@ -64,12 +64,13 @@ impl Inputs {
             (Ok(mut objects), Ok(configuration)) => {
                 self.preferred.put(&mut objects, &configuration)?;
                 tell_skipped(&objects, console);
-                let consultant = asks.then(|| Consultant::new(&configuration, &objects)).transpose()?;
-                if consultant.is_none() {
+                let extender_caller =
+                    asks.then(|| ExtenderCaller::new(&configuration, &objects)).transpose()?;
+                if extender_caller.is_none() {
                     tell_extenders(&configuration, console);
                 }
                 let (objects, now) = (objects.objects, self.preferred.now());
-                Ok(Given { objects, configuration, now, consultant })
+                Ok(Given { objects, configuration, now, extender_caller })
             }
             (objects, configuration) => {
                 let problems = [objects.err(), configuration.err()];
@@ -85,12 +86,12 @@ pub(crate) fn offline(
     configuration: &Configuration,
     registry: &Registry,
     (seed, now): (u64, Timestamp),
-    consultant: Option<&Consultant>,
+    extender_caller: Option<&ExtenderCaller>,
 ) -> Result<OfflineScheduler, Problems> {
     input.cluster.set_now(now);
     let overrides = Overrides { seed, ..Overrides::default() };
     let mut engine = setup::engine(input.cluster, configuration, registry, overrides)?;
-    engine.set_extenders(consultant.map(Consultant::roles).unwrap_or_default());
+    engine.set_extenders(extender_caller.map(ExtenderCaller::roles).unwrap_or_default());
     Ok(OfflineScheduler::new(engine, setup::queue_settings(configuration), input.pending))
 }
 

@@ -16,7 +16,7 @@ use supercargo_scheduler::offline::{Attempt, OfflineScheduler};
 use supercargo_sim::{report::Report, simulate::Input};
 
 use crate::{
-    consult::{Consultant, decide},
+    extender_calls::{ExtenderCaller, decide},
     failure::{Ending, Failure},
     objects::{Inputs, offline},
     output::Console,
@@ -51,27 +51,27 @@ enum Format {
 
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
     let given = options.inputs.read(console, registry)?;
-    let (configuration, mut consultant) = (given.configuration, given.consultant);
+    let (configuration, mut extender_caller) = (given.configuration, given.extender_caller);
     let seed_and_time = (options.inputs.seed, given.now);
-    let begin = |input: Input, consultant: Option<&Consultant>| {
-        offline(input, &configuration, registry, seed_and_time, consultant)
+    let begin = |input: Input, extender_caller: Option<&ExtenderCaller>| {
+        offline(input, &configuration, registry, seed_and_time, extender_caller)
     };
     let input = Input::new(given.objects);
     let other_schedulers = if options.output == Format::Json {
-        let outline = Outline::of(begin(input.clone(), consultant.as_ref())?, consultant.as_mut());
-        if let Some(consultant) = &mut consultant {
-            consultant.play_again();
+        let outline = Outline::of(begin(input.clone(), extender_caller.as_ref())?, extender_caller.as_mut());
+        if let Some(extender_caller) = &mut extender_caller {
+            extender_caller.play_again();
         }
-        let mut scheduler = begin(input, consultant.as_ref())?;
-        print_json(&mut scheduler, &outline, options.time, consultant.as_mut(), console)?;
+        let mut scheduler = begin(input, extender_caller.as_ref())?;
+        print_json(&mut scheduler, &outline, options.time, extender_caller.as_mut(), console)?;
         scheduler.other_schedulers()
     } else {
-        let mut scheduler = begin(input, consultant.as_ref())?;
+        let mut scheduler = begin(input, extender_caller.as_ref())?;
         let nodes = scheduler.engine().cluster().node_count();
         let mut rows = Rows::new(nodes, options);
         let in_full = options.output == Format::Wide;
         while let Some((attempt, took)) =
-            next(&mut scheduler, consultant.as_mut(), options.time, |_, _| in_full)
+            next(&mut scheduler, extender_caller.as_mut(), options.time, |_, _| in_full)
         {
             rows.add(attempt, took);
         }
@@ -79,8 +79,8 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         scheduler.other_schedulers()
     };
     tell_left_alone(other_schedulers, console);
-    if let Some(consultant) = consultant {
-        consultant.tell_failures(console);
+    if let Some(extender_caller) = extender_caller {
+        extender_caller.tell_failures(console);
     }
     Ok(Ending::Well)
 }
@@ -88,14 +88,14 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
 /// The next attempt, and how long it took to decide if that was asked for; with a full record where one is wanted.
 fn next(
     scheduler: &mut OfflineScheduler,
-    mut consultant: Option<&mut Consultant>,
+    mut extender_caller: Option<&mut ExtenderCaller>,
     timed: bool,
     in_full: impl Fn(&str, u32) -> bool,
 ) -> Option<(Attempt, Option<Duration>)> {
     let mut took = None;
     let attempt = scheduler.next_attempt(|engine, pod, number| {
         let start = timed.then(Instant::now);
-        let placement = decide(engine, pod, in_full(&pod.uid, number), consultant.as_deref_mut());
+        let placement = decide(engine, pod, in_full(&pod.uid, number), extender_caller.as_deref_mut());
         took = start.map(|start| start.elapsed());
         placement
     })?;
@@ -112,9 +112,11 @@ struct Outline {
 }
 
 impl Outline {
-    fn of(mut scheduler: OfflineScheduler, mut consultant: Option<&mut Consultant>) -> Self {
+    fn of(mut scheduler: OfflineScheduler, mut extender_caller: Option<&mut ExtenderCaller>) -> Self {
         let mut outline = Self::default();
-        while let Some((attempt, _)) = next(&mut scheduler, consultant.as_deref_mut(), false, |_, _| false) {
+        while let Some((attempt, _)) =
+            next(&mut scheduler, extender_caller.as_deref_mut(), false, |_, _| false)
+        {
             outline.evicted.extend(victims(&attempt.placement).map(|victim| victim.uid.clone()));
             outline.last.insert(attempt.pod.uid.clone(), attempt.number);
         }
@@ -152,12 +154,12 @@ fn print_json(
     scheduler: &mut OfflineScheduler,
     outline: &Outline,
     timed: bool,
-    mut consultant: Option<&mut Consultant>,
+    mut extender_caller: Option<&mut ExtenderCaller>,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let mut made_room: HashMap<Name, Nomination> = HashMap::new();
     let is_last = |uid: &str, number| outline.is_last(uid, number);
-    while let Some((attempt, took)) = next(scheduler, consultant.as_deref_mut(), timed, is_last) {
+    while let Some((attempt, took)) = next(scheduler, extender_caller.as_deref_mut(), timed, is_last) {
         let uid = &attempt.pod.uid;
         if let (Placement::Decided(decision), true) = (&attempt.placement, is_last(uid, attempt.number)) {
             let report = Report::new(decision).after(attempt.number, made_room.remove(uid).as_ref());

@@ -1,4 +1,4 @@
-//! Five plugins, one for each pattern. TUTORIAL.md tells how they came to be.
+//! Six plugins, one for each pattern. TUTORIAL.md tells how they came to be.
 //!
 //! | plugin | pattern |
 //! |---|---|
@@ -7,8 +7,10 @@
 //! | [`namespace_spread`] | a score of one node at a time (the map), and a normalize that sees all of them (the reduce) |
 //! | [`team_nodes`] | a filter |
 //! | [`maintenance`] | a filter that reads objects of a custom kind |
+//! | [`licences`] | an effect before a pod is bound: writes an object of a custom kind, and waits for its status |
 
 pub mod cheapest_first;
+pub mod licences;
 pub mod maintenance;
 pub mod namespace_spread;
 pub mod roomy;
@@ -23,4 +25,5 @@ pub fn register(plugins: &mut Registry) {
     plugins.add(namespace_spread::definition());
     plugins.add(team_nodes::definition());
     plugins.add(maintenance::definition());
+    plugins.add(licences::definition());
 }

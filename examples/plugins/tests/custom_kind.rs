@@ -1,4 +1,4 @@
-//! The plugin that reads a custom kind, in the real binary: offline, in the roles, and against an API server.
+//! The plugins that read and write custom kinds, in the real binary: offline, in the roles, and against an API server.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 use supercargo::manifest::{Source, read};
-use supercargo_testcluster::{Options, TestCluster};
+use supercargo_testcluster::{Options, PatchKind, TestCluster};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -28,12 +28,11 @@ fn printed(arguments: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// The definition of the kind, and an object of it.
-fn definition_and_maintenance() -> (Value, Value) {
-    let text = std::fs::read_to_string(folder().join("maintenance.yaml")).unwrap();
-    let documents = read(&Source::new("maintenance.yaml", text)).unwrap();
-    let as_json = |i: usize| serde_json::from_str(&documents[i].to_json()).unwrap();
-    (as_json(0), as_json(1))
+/// The objects in a file of the folder.
+fn objects(file: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(folder().join(file)).unwrap();
+    let documents = read(&Source::new(file, text)).unwrap();
+    documents.iter().map(|document| serde_json::from_str(&document.to_json()).unwrap()).collect()
 }
 
 #[test]
@@ -60,10 +59,9 @@ fn it_stands_in_the_roles_of_those_who_switch_the_plugin_on() {
 struct Running(Child);
 
 impl Running {
-    fn start(cluster: &TestCluster, log: &Path) -> Self {
+    fn start(cluster: &TestCluster, config: &str, log: &Path) -> Self {
         let log = std::fs::File::create(log).unwrap();
-        let arguments =
-            ["run", "--master", &cluster.url(), "--config", "config.yaml", "--leader-elect=false"];
+        let arguments = ["run", "--master", &cluster.url(), "--config", config, "--leader-elect=false"];
         let mut command = command(&arguments);
         let command = command.args(["--insecure-address", "127.0.0.1:0"]).stdin(Stdio::null());
         Self(command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap())
@@ -75,6 +73,19 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+fn log_of(test: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("custom-kind-{test}-{}.log", std::process::id()))
+}
+
+/// A cluster of one node.
+fn cluster_with_birch() -> TestCluster {
+    let cluster = TestCluster::start(Options::default()).unwrap();
+    let amounts = json!({"cpu": "4", "memory": "8Gi", "pods": "110"});
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "birch"}, "status": {"allocatable": amounts}});
+    cluster.create(node).unwrap();
+    cluster
 }
 
 fn pod(name: &str, annotations: Value) -> Value {
@@ -104,21 +115,15 @@ fn decided(cluster: &TestCluster, pod: Value) -> String {
 
 #[test]
 fn its_events_wake_the_pods_that_the_plugin_refused() {
-    let log: PathBuf = std::env::temp_dir().join(format!("custom-kind-{}.log", std::process::id()));
-    let cluster = TestCluster::start(Options::default()).unwrap();
-    let amounts = json!({"cpu": "4", "memory": "8Gi", "pods": "110"});
-    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "birch"}, "status": {"allocatable": amounts}});
-    cluster.create(node).unwrap();
-    let _running = Running::start(&cluster, &log);
+    let (cluster, log) = (cluster_with_birch(), log_of("reads"));
+    let _running = Running::start(&cluster, "config.yaml", &log);
     let read_log = || std::fs::read_to_string(&log).unwrap_or_default();
 
     // Nobody has defined the kind: there is no maintenance, and it is said.
     assert_eq!(decided(&cluster, pod("first", json!({}))), "birch", "{}", read_log());
     assert!(read_log().contains("install its CustomResourceDefinition"), "{}", read_log());
 
-    let (definition, maintenance) = definition_and_maintenance();
-    cluster.create(definition).unwrap();
-    cluster.create(maintenance).unwrap();
+    cluster.create_many(objects("maintenance.yaml")).unwrap();
     // The kind is looked for again within seconds; until then pods are let in.
     let refused = (0..).map(|i| format!("web-{i}")).find(|name| {
         std::thread::sleep(Duration::from_millis(200));
@@ -133,4 +138,51 @@ fn its_events_wake_the_pods_that_the_plugin_refused() {
     let is_bound = |cluster: &TestCluster| outcome(cluster, &refused) == "birch";
     cluster.wait_until_blocking(is_bound, PATIENCE).unwrap_or_else(|_| panic!("{}", read_log()));
     let _ = std::fs::remove_file(&log);
+}
+
+#[test]
+fn a_pre_bind_writes_an_object_and_waits_for_its_status() {
+    let (cluster, log) = (cluster_with_birch(), log_of("writes"));
+    cluster.create_many(objects("licences.yaml")).unwrap();
+    let _running = Running::start(&cluster, "licences-config.yaml", &log);
+    let read_log = || std::fs::read_to_string(&log).unwrap_or_default();
+    let wait_until = |what: &str, is_so: &dyn Fn(&TestCluster) -> bool| {
+        let waited = cluster.wait_until_blocking(|cluster: &TestCluster| is_so(cluster), PATIENCE);
+        waited.unwrap_or_else(|_| panic!("{what}: {}", read_log()));
+    };
+    let licensed = |name: &str| {
+        let mut pod = pod(name, json!({}));
+        pod["metadata"]["labels"] = json!({"example.com/licence": "cad"});
+        pod
+    };
+    for name in ["lucky", "unlucky"] {
+        cluster.create(licensed(name)).unwrap();
+        wait_until("the claim is made", &|cluster| cluster.get("licenceclaims", "default", name).is_ok());
+        let claim = cluster.get("licenceclaims", "default", name).unwrap();
+        assert_eq!(claim["spec"], json!({"product": "cad", "node": "birch"}));
+        // Its status says where it will go; it is not there yet, and others pass by.
+        let waiting = cluster.get("pods", "default", name).unwrap();
+        assert_eq!(waiting["status"]["nominatedNodeName"], "birch", "{waiting}");
+    }
+    assert_eq!(decided(&cluster, pod("other", json!({}))), "birch", "{}", read_log());
+    assert_eq!([outcome(&cluster, "lucky"), outcome(&cluster, "unlucky")], ["", ""]);
+
+    let says = |name: &str, phase: &str| {
+        let status = json!({"status": {"phase": phase}});
+        cluster.patch("licenceclaims/status", "default", name, PatchKind::Merge, status).unwrap();
+    };
+    says("lucky", "Granted");
+    wait_until("it is bound", &|cluster| outcome(cluster, "lucky") == "birch");
+    says("unlucky", "Denied");
+    wait_until("it is refused", &|cluster| outcome(cluster, "unlucky").contains("no licence was granted"));
+    let _ = std::fs::remove_file(&log);
+}
+
+#[test]
+fn what_it_writes_stands_in_the_roles() {
+    let roles = printed(&["rbac", "--config", "licences-config.yaml"]);
+    assert!(roles.contains("licenceclaims"), "{roles}");
+    let written =
+        roles.split("- apiGroups: ").find(|rule| rule.contains("licenceclaims") && rule.contains("create"));
+    assert!(written.is_some(), "{roles}");
 }

@@ -44,7 +44,7 @@ impl Scheduler {
             return self.queue.done(&pod.uid);
         }
         if extender_calls::take_part(self.engine.extenders(), &pod) {
-            return self.consult_when_possible(popped);
+            return self.call_extenders_when_possible(popped);
         }
         let Some(placement) = self.decide(&pod) else {
             self.queue.done(&pod.uid);

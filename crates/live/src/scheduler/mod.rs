@@ -6,7 +6,7 @@
 
 mod attempt;
 mod binding;
-mod consult;
+mod extender_calls;
 mod handle;
 pub mod inspector;
 pub mod meter;
@@ -47,7 +47,7 @@ use crate::{
     world::SharedWorld,
 };
 use binding::{Bound, Turns};
-use consult::{Consultations, Consulted};
+use extender_calls::{Answered, ExtenderCalls};
 use handle::LiveHandle;
 use inspector::LastFailure;
 use meter::{Meter, QueueStats, Timed};
@@ -98,7 +98,7 @@ enum Report {
     /// A pod that waited has its permission.
     Permitted(Name),
     Bound(Bound),
-    Consulted(Consulted),
+    Answered(Answered),
     /// An extender is done with a question that others may still have.
     Freed,
     PluginChanged(Name),
@@ -147,7 +147,7 @@ pub struct Scheduler {
     reads_time: bool,
     extenders: Arc<Extenders>,
     originals: Originals,
-    consultations: Consultations,
+    extender_calls: ExtenderCalls,
     binding_turns: Arc<Turns>,
     reporter: Reporter,
     recorder: Recorder,
@@ -205,7 +205,7 @@ impl Scheduler {
             reads_time,
             extenders,
             originals: Originals::default(),
-            consultations: Consultations::default(),
+            extender_calls: ExtenderCalls::default(),
             binding_turns,
             next_report: Duration::ZERO,
             handling_since: None,
@@ -306,8 +306,8 @@ impl Scheduler {
         match report {
             Report::Permitted(uid) => self.queue.done(&uid),
             Report::Bound(bound) => self.binding_ended(bound),
-            Report::Consulted(consulted) => self.consultation_ended(consulted),
-            Report::Freed => self.consult_those_who_wait(),
+            Report::Answered(answered) => self.extender_calls_ended(answered),
+            Report::Freed => self.call_for_those_who_wait(),
             Report::PluginChanged(plugin) => {
                 let at = At { now: self.world.uptime(), cluster: self.engine.cluster() };
                 self.queue.plugin_changed(&plugin, at);
@@ -373,8 +373,8 @@ impl Scheduler {
 
     /// Lets bindings that are on their way come to an end.
     async fn drain(&mut self) {
-        // Whoever is being consulted about is not placed any more.
-        self.consultations = Consultations::default();
+        // A pod that extenders are asked about is not placed any more.
+        self.extender_calls = ExtenderCalls::default();
         let until = self.world.uptime() + DRAIN_FOR;
         let is_sent = |assumed: &Assumed| assumed.signal.is_committed() && !assumed.ended;
         while self.assumed.values().any(is_sent) {
@@ -403,7 +403,7 @@ impl Scheduler {
         self.meter.leads(self.lease.as_ref().is_none_or(Lease::is_held));
         let refused = self.queue.refused_by_plugin();
         let mut waiting = self.queue.counts();
-        waiting.active += self.consultations.waiting();
+        waiting.active += self.extender_calls.waiting();
         self.meter.queue_stats(&QueueStats {
             waiting,
             incoming: self.queue.incoming().clone(),

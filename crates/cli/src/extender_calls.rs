@@ -28,12 +28,13 @@ pub(crate) fn decide(
     engine: &mut Engine,
     pod: &Arc<Pod>,
     in_full: bool,
-    consultant: Option<&mut Consultant>,
+    extender_caller: Option<&mut ExtenderCaller>,
 ) -> Option<Placement> {
     let decided = |decision: Decision| Placement::Decided(Box::new(decision));
-    match consultant {
-        Some(consultant) if extender_calls::take_part(engine.extenders(), pod) => {
-            extender_calls::decide_calling(engine, pod, |pod, call| consultant.ask(pod, call)).map(decided)
+    match extender_caller {
+        Some(extender_caller) if extender_calls::take_part(engine.extenders(), pod) => {
+            extender_calls::decide_calling(engine, pod, |pod, call| extender_caller.ask(pod, call))
+                .map(decided)
         }
         _ if in_full => engine.decide(pod).map(decided),
         _ => engine.place(pod),
@@ -41,7 +42,7 @@ pub(crate) fn decide(
 }
 
 /// Asks extenders, and waits for their answers.
-pub(crate) struct Consultant {
+pub(crate) struct ExtenderCaller {
     runtime: Runtime,
     extenders: Extenders,
     originals: Originals,
@@ -52,7 +53,7 @@ pub(crate) struct Consultant {
     plays_again: bool,
 }
 
-impl Consultant {
+impl ExtenderCaller {
     /// For the extenders of a configuration, with the objects as they were written.
     pub(crate) fn new(configuration: &Configuration, objects: &Objects) -> Result<Self, Problem> {
         let failures = Arc::new(Failures::default());

@@ -19,21 +19,21 @@ use crate::status::Reason;
 
 /// How many questions may wait for an extender that a pod will only need later.
 const MAX_LOAD_LATER: usize = 4;
-/// How often a pod may change while it is being consulted about, before it is tried again later.
+/// How often a pod may change while extenders are asked about it, before it is tried again later.
 const MAX_FRESH_STARTS: u32 = 8;
 
 /// The pods that extenders are asked about, or will be.
 #[derive(Default)]
-pub(super) struct Consultations {
+pub(super) struct ExtenderCalls {
     /// By the pod's uid.
-    under_way: HashMap<Name, Consultation>,
+    under_way: HashMap<Name, PodInCalls>,
     /// The most important first, then by arrival.
     waiting: BTreeMap<(Reverse<i32>, u64), Popped>,
     count: u64,
 }
 
 /// An attempt that waits for an answer.
-struct Consultation {
+struct PodInCalls {
     number: u64,
     popped: Popped,
     /// The pod as the extenders were shown it.
@@ -44,14 +44,14 @@ struct Consultation {
 }
 
 /// What came of a question.
-pub(super) struct Consulted {
+pub(super) struct Answered {
     uid: Name,
     number: u64,
     question: ExtenderCall,
     answer: ExtenderAnswer,
 }
 
-impl Consultations {
+impl ExtenderCalls {
     /// How many pods wait for busy extenders.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
@@ -59,35 +59,35 @@ impl Consultations {
 }
 
 impl Scheduler {
-    /// Consults the extenders about a pod, as soon as they are free.
-    pub(super) fn consult_when_possible(&mut self, popped: Popped) {
-        self.consultations.count += 1;
+    /// Asks the extenders about a pod, as soon as they are free.
+    pub(super) fn call_extenders_when_possible(&mut self, popped: Popped) {
+        self.extender_calls.count += 1;
         if are_free(&self.extenders, &popped) {
             return self.begin(popped);
         }
         self.queue.set_aside(&popped.pod.uid);
-        let turn = (Reverse(popped.pod.spec.priority), self.consultations.count);
-        self.consultations.waiting.insert(turn, popped);
+        let turn = (Reverse(popped.pod.spec.priority), self.extender_calls.count);
+        self.extender_calls.waiting.insert(turn, popped);
     }
 
     /// Something has become free: whoever can go on does.
-    pub(super) fn consult_those_who_wait(&mut self) {
+    pub(super) fn call_for_those_who_wait(&mut self) {
         let extenders = self.extenders.clone();
         let is_any_free = || extenders.all().iter().any(|extender| extender.load() == 0);
         let mut after = None;
         while is_any_free() {
             let mut rest = match after {
                 Some(turn) => self
-                    .consultations
+                    .extender_calls
                     .waiting
                     .range((std::ops::Bound::Excluded(turn), std::ops::Bound::Unbounded)),
-                None => self.consultations.waiting.range(..),
+                None => self.extender_calls.waiting.range(..),
             };
             let Some((turn, _)) = rest.find(|(_, popped)| are_free(&extenders, popped)) else {
                 return;
             };
             let turn = *turn;
-            let popped = self.consultations.waiting.remove(&turn);
+            let popped = self.extender_calls.waiting.remove(&turn);
             if let Some(popped) = popped.filter(|popped| self.queue.take_up(&popped.pod.uid).is_some()) {
                 self.begin(popped);
             }
@@ -98,86 +98,80 @@ impl Scheduler {
     /// Begins an attempt, with the pod as it is now.
     fn begin(&mut self, popped: Popped) {
         let started = self.world.uptime();
-        let number = self.consultations.count;
-        self.consultations.count += 1;
+        let number = self.extender_calls.count;
+        self.extender_calls.count += 1;
         let answers = ExtenderAnswers::default();
         self.go_on_if_there(
-            Consultation { number, popped, text: None, answers, started, fresh_starts: 0 },
+            PodInCalls { number, popped, text: None, answers, started, fresh_starts: 0 },
             true,
         );
     }
 
     /// Goes on with an attempt if its pod is still to be scheduled; from its beginning if the pod has changed.
-    fn go_on_if_there(&mut self, consultation: Consultation, afresh: bool) {
-        let uid = &consultation.popped.pod.uid;
+    fn go_on_if_there(&mut self, calls: PodInCalls, afresh: bool) {
+        let uid = &calls.popped.pod.uid;
         let pod = match self.queue.find(uid) {
             Some(pending) if !pending.pod.terminating => pending.pod.clone(),
             // It is gone, somebody else has bound it, or it is about to go.
             _ => return self.queue.done(uid),
         };
         let text = self.originals.pod(uid).cloned();
-        let same = pod == consultation.popped.pod && text == consultation.text;
+        let same = pod == calls.popped.pod && text == calls.text;
         if same && !afresh {
-            return self.go_on(consultation);
+            return self.go_on(calls);
         }
-        let fresh_starts = consultation.fresh_starts + 1;
+        let fresh_starts = calls.fresh_starts + 1;
         if fresh_starts > MAX_FRESH_STARTS {
             let message = "the pod changes faster than the extenders answer";
             let (failure, reason) = (Failure::Error, Reason::SchedulerError);
-            return self.failed(&pod, failure, reason, Claim::Kept, message, consultation.started);
+            return self.failed(&pod, failure, reason, Claim::Kept, message, calls.started);
         }
-        let popped = Popped { pod, ..consultation.popped };
-        self.go_on(Consultation {
-            popped,
-            text,
-            answers: ExtenderAnswers::default(),
-            fresh_starts,
-            ..consultation
-        });
+        let popped = Popped { pod, ..calls.popped };
+        self.go_on(PodInCalls { popped, text, answers: ExtenderAnswers::default(), fresh_starts, ..calls });
     }
 
     /// Decides, or asks what has to be known first.
-    fn go_on(&mut self, mut consultation: Consultation) {
+    fn go_on(&mut self, mut calls: PodInCalls) {
         let now = self.world.uptime();
-        let pod = consultation.popped.pod.clone();
+        let pod = calls.popped.pod.clone();
         self.tell_time();
-        match self.engine.decide_with(&pod, &mut consultation.answers) {
+        match self.engine.decide_with(&pod, &mut calls.answers) {
             None => self.queue.done(&pod.uid),
             Some(Step::Decided(decision)) => {
                 log_scores(&decision);
                 let took = self.world.uptime() - now;
-                self.carry_on(consultation.popped, &decision, consultation.started, took);
+                self.carry_on(calls.popped, &decision, calls.started, took);
             }
-            Some(Step::Call(question)) => self.ask(consultation, question),
+            Some(Step::Call(question)) => self.ask(calls, question),
         }
     }
 
-    fn ask(&mut self, consultation: Consultation, question: ExtenderCall) {
-        let pod = &consultation.popped.pod;
+    fn ask(&mut self, calls: PodInCalls, question: ExtenderCall) {
+        let pod = &calls.popped.pod;
         tracing::debug!(pod = %pod.key(), "extenders are asked");
         let call = self.extenders.prepare(pod, question, &self.originals);
-        let (uid, number) = (pod.uid.clone(), consultation.number);
+        let (uid, number) = (pod.uid.clone(), calls.number);
         let (extenders, report_to) = (self.extenders.clone(), self.report_to.clone());
-        self.consultations.under_way.insert(uid.clone(), consultation);
+        self.extender_calls.under_way.insert(uid.clone(), calls);
         self.world.spawn(Box::pin(async move {
             let freed = || drop(report_to.send(Report::Freed));
             let (question, answer) = extenders.ask(call, &freed).await;
             // Nobody listens any more when the scheduler has stopped.
-            let _ = report_to.send(Report::Consulted(Consulted { uid, number, question, answer }));
+            let _ = report_to.send(Report::Answered(Answered { uid, number, question, answer }));
         }));
     }
 
-    pub(super) fn consultation_ended(&mut self, consulted: Consulted) {
-        let Consulted { uid, number, question, answer } = consulted;
-        let is_this = |consultation: &Consultation| consultation.number == number;
-        if !self.consultations.under_way.get(&uid).is_some_and(is_this) {
+    pub(super) fn extender_calls_ended(&mut self, answered: Answered) {
+        let Answered { uid, number, question, answer } = answered;
+        let is_this = |calls: &PodInCalls| calls.number == number;
+        if !self.extender_calls.under_way.get(&uid).is_some_and(is_this) {
             return;
         }
-        if let Some(mut consultation) = self.consultations.under_way.remove(&uid) {
-            consultation.answers.add(self.engine.extenders(), question, answer);
-            self.go_on_if_there(consultation, false);
+        if let Some(mut calls) = self.extender_calls.under_way.remove(&uid) {
+            calls.answers.add(self.engine.extenders(), question, answer);
+            self.go_on_if_there(calls, false);
         }
-        self.consult_those_who_wait();
+        self.call_for_those_who_wait();
     }
 }
 
