@@ -325,5 +325,5 @@ fn simulate_and_explain_ask_extenders_and_show_their_say() {
     let (simulated, _) = supercargo(&[&["simulate"], &given[..]].concat());
     assert!(simulated.contains(r#""placed":"x-c""#), "{simulated}");
     let (without, told) = supercargo(&[&["simulate", "--no-extenders"], &given[..]].concat());
-    assert!(!without.contains(&url) && told.contains("extenders are left out"), "{told}");
+    assert!(!without.contains(&url) && told.contains("extenders are not called"), "{told}");
 }
