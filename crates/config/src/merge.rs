@@ -52,8 +52,12 @@ pub(crate) fn merge(plugins: &PluginsFields, serves: &dyn Fn(&str, Point) -> boo
     let own_scores = written(&plugins.score, Point::Score.name());
     let weights = weights(own_scores.iter().chain(&multi_point).filter(scores));
     merged.overflow = weights.overflow;
-    for entry in merged.points.get_mut(&Point::Score).into_iter().flatten() {
-        entry.weight = weights.of.get(&entry.name).copied();
+    if let Some(scores) = merged.points.get_mut(&Point::Score) {
+        for entry in &mut *scores {
+            entry.weight = weights.of.get(&entry.name).copied();
+        }
+        // Written out with a negative weight in front, the others would count as an overflow; sums do not mind the order.
+        scores.sort_by_key(|entry| entry.weight.is_some_and(i32::is_negative));
     }
     merged.multi_point = multi_point;
     merged

@@ -54,6 +54,13 @@ pub use attributes::{Args, Attributes, Column, PodAttribute, Value};
 pub use plugin::{Plugin, PreScore};
 pub use view::{Nodes, Pod, Text, Verdict, Verdicts};
 
+/// The older name of [`Attributes`].
+#[deprecated(note = "use Attributes")]
+pub type Facts = Attributes;
+/// The older name of [`PodAttribute`].
+#[deprecated(note = "use PodAttribute")]
+pub type PodFact<T> = PodAttribute<T>;
+
 /// What the macro needs; not for plugins.
 #[doc(hidden)]
 pub mod exported {

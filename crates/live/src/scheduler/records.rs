@@ -314,7 +314,8 @@ mod tests {
         assert_eq!(names(&mut follower), [(1, "b".to_owned()), (0, "c".to_owned())]);
         assert_eq!(shared.kept().bytes, 2 * one);
         drop(follower);
-        assert_eq!((shared.kept().bytes, shared.kept().records.len()), (0, 0), "nobody follows any more");
+        let kept = shared.kept();
+        assert_eq!((kept.bytes, kept.records.len()), (0, 0), "nobody follows any more");
     }
 
     #[test]
