@@ -15,9 +15,7 @@ use supercargo_model::{
 };
 use supercargo_plugins::registry;
 use supercargo_scheduler::setup::{self, Overrides};
-use supercargo_sim::{
-    simulate::{self, Input},
-};
+use supercargo_sim::simulate::{self, Input};
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(registry);
 static DEFAULTS: LazyLock<Configuration> =
