@@ -1,6 +1,6 @@
 //! The kinds of objects that a scheduler reads, in one table.
 //!
-//! A row of [`for_each_kind`] says everything about a kind: the type that reads it, where it is on an API server, which of
+//! A row of `for_each_kind` says everything about a kind: the type that reads it, where it is on an API server, which of
 //! its objects are watched, what a change of it invalidates, and where the cluster keeps it. [`Kind`], [`Object`], the
 //! cluster's `put`, `remove` and `object`, the informer's resources, the roles of `supercargo rbac`, the test cluster's
 //! resources and the scenarios' kinds follow from it. The event that a kind wakes pods with is `framework`'s to say: a

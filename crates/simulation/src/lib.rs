@@ -1,6 +1,6 @@
 //! The whole scheduler and the test cluster in one thread on virtual time, and scenarios that are played on them.
 //!
-//! The scheduler is the one that runs in production ([`supercargo_scheduler::assemble`]), and the API server answers with the
+//! The scheduler is the one that runs in production ([`supercargo_scheduler::start`]), and the API server answers with the
 //! code that serves HTTP; only the way between them and the time are simulated. The same seed leads to the same course of
 //! things.
 //!

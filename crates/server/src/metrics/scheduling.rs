@@ -225,7 +225,7 @@ impl Queues {
         self.pending[queue as usize].set(pods as i64);
     }
 
-    /// So many pods more have come to a queue, by what brought them: an [`Event`]'s label.
+    /// So many pods more have come to a queue, by what brought them: an event's label.
     pub fn incoming(&self, queue: &str, event: &str, pods: u64) {
         self.incoming.with_label_values(&[queue, event]).inc_by(pods);
     }
