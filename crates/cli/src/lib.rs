@@ -1,6 +1,6 @@
 //! The `supercargo` command, for any set of plugins.
 //!
-//! Data goes to stdout, talk to stderr. The exit code is 0 if all is well, 1 if something was found that should not be
+//! Data goes to stdout, talk to stderr. The exit code is 0 on success, 1 if something was found that should not be
 //! (a difference, a warning under `--strict`), and 2 if a command could not do its work.
 //!
 //! A team that has plugins of its own builds the same command with them. `examples/plugins` does, and its TUTORIAL.md

@@ -174,7 +174,7 @@ fn run(objects: &[Builder], pods: &[Builder], settings: &Settings) -> Vec<Decisi
     pods.iter().map(decide).collect()
 }
 
-/// The same in the fast way: where each pod goes, and the total there.
+/// The same on the fast path: where each pod goes, and the total there.
 fn run_fast(objects: &[Builder], pods: &[Builder], settings: &Settings) -> Vec<(Option<Name>, Option<i64>)> {
     let mut engine = Engine::new(cluster(objects.to_vec()), [default_profile()], settings.clone());
     let place = |builder: &Builder| {

@@ -287,7 +287,7 @@ pub trait Handle: Send + Sync {
     /// by the change. Ends when the check finds what it looks for; dropped, it is not run again.
     fn until(&self, check: Check) -> Effect<'static, Verdict>;
 
-    /// Sends one request, once. Writes are not sent unless we lead.
+    /// Sends one request, once. Writes are not sent unless this replica is the leader.
     fn send(&self, request: ApiRequest) -> Effect<'static, Result<Value, ApiError>>;
 
     /// Binds a pod: ends when it is clear what became of it.

@@ -215,7 +215,7 @@ fn compare(expected: &Report, got: &Report, theme: &str, differences: &mut Vec<D
     }
 }
 
-/// The fast way must know the same feasible nodes and scores; what it leaves out scores 0 everywhere.
+/// The fast path must know the same feasible nodes and scores; what it leaves out scores 0 everywhere.
 fn compare_fast(engine: &mut Engine, pod: &Arc<Pod>, slow: &Report, differences: &mut Vec<Difference>) {
     let pod = engine.admit(pod.clone());
     let Some(fast) = engine.inspect().recall(&pod).filter(|_| slow.result == "Scheduled") else {

@@ -137,7 +137,7 @@ impl Expectation {
         (lines.iter()).map(|line| manifest::decode(source, line, "", UnknownFields::Ignore)).collect()
     }
 
-    /// What we make of the pod: in the fast way where it applies, else with a whole decision.
+    /// What we make of the pod: on the fast path where it applies, else with a whole decision.
     pub fn of(engine: &mut Engine, pod: &Arc<Pod>) -> Option<Self> {
         let held = engine.held(pod);
         if held.is_none()

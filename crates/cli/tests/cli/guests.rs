@@ -1,4 +1,4 @@
-//! Plugins in WebAssembly, on paper: config check, effective and schema; simulate and explain.
+//! Plugins in WebAssembly, offline: config check, effective and schema; simulate and explain.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! With a guest among the plugins the fast way still gives the slow way's answer, at every step of random histories.
+//! With a guest among the plugins the fast path still gives the full path's answer, at every step of random histories.
 
 use std::sync::Arc;
 
@@ -173,7 +173,7 @@ fn compare(fast: &mut Engine, slow: &mut Engine, pod: &Arc<Pod>, percentage: i32
     if let Some(recalled) = whole.then(|| fast.inspect().recall(pod)).flatten() {
         let skips = pod.spec.labels.get("skip").is_some_and(|skip| &**skip == "yes");
         let recalled = answers(&recalled).into_iter();
-        // What is skipped adds nothing: the fast way knows it as zeros.
+        // What is skipped adds nothing: the fast path knows it as zeros.
         let recalled: Vec<_> =
             recalled.map(|(n, score, total)| (n, score.filter(|_| !skips), total)).collect();
         assert_eq!(recalled, answers(&decided), "{at}");
