@@ -6,6 +6,7 @@
 
 pub mod assumed;
 pub mod changes;
+pub mod details;
 pub mod event;
 pub mod fast;
 pub mod formula;
@@ -26,5 +27,6 @@ pub mod turns;
 pub mod vector;
 pub mod waiting;
 
+pub use details::Detail;
 pub use points::{MAX_SCORE, MIN_SCORE, Prepared, ScoreInput};
 pub use status::{Code, Status, Verdict};

@@ -1,5 +1,7 @@
 //! A profile: a choice of plugins in their order, with weights. It runs them and combines what they say.
 
+mod objections;
+
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
@@ -28,6 +30,8 @@ use crate::{
     status::{Code, Status, Verdict},
     stopwatch::{Stopwatch, Taken},
 };
+
+pub use objections::{Examination, Objection};
 
 /// A plugin at an extension point.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use supercargo_manifest::{self as manifest, Problems, Source};
 use supercargo_model::{Cluster, NodeInfo, Pod};
 
 use crate::{
-    MAX_SCORE, MIN_SCORE, Prepared, ScoreInput, Status, Verdict,
+    Detail, MAX_SCORE, MIN_SCORE, Prepared, ScoreInput, Status, Verdict,
+    details::RefusalKind,
     points::{Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Score},
     registry::{Args, Plugin, Registration},
 };
@@ -108,6 +109,34 @@ pub fn filter<P: PreFilter + Filter>(plugin: &P, cluster: &Cluster, pod: &Pod) -
         Err(status) => return vec![status.message(); cluster.node_count()],
     };
     (by_name(cluster).into_iter()).map(|node| verdict(plugin, &prepared, cluster, pod, node)).collect()
+}
+
+/// For each node by name, what the plugin tells about its refusal, as text; nothing where it agrees.
+pub fn details<P: PreFilter + Filter>(plugin: &P, cluster: &Cluster, pod: &Pod) -> Vec<Vec<String>> {
+    let texts = |details: Vec<Detail>| details.into_iter().map(|detail| detail.text).collect();
+    refused(plugin, cluster, pod, |prepared, node| texts(plugin.details(prepared, cluster, pod, node)))
+}
+
+/// For each node by name, the kinds that it is counted under in a summary.
+pub fn kinds<P: PreFilter + Filter>(plugin: &P, cluster: &Cluster, pod: &Pod) -> Vec<Vec<String>> {
+    let texts = |kinds: Vec<RefusalKind>| {
+        kinds.into_iter().map(|RefusalKind { reason, kind }| format!("{reason}: {kind}")).collect()
+    };
+    refused(plugin, cluster, pod, |prepared, node| texts(plugin.kinds(prepared, cluster, pod, node)))
+}
+
+fn refused<P: PreFilter + Filter>(
+    plugin: &P,
+    cluster: &Cluster,
+    pod: &Pod,
+    tell: impl Fn(&Prepared, &NodeInfo) -> Vec<String>,
+) -> Vec<Vec<String>> {
+    let Ok(PreFilterOutcome::Go { prepared, .. }) = plugin.pre_filter(cluster, pod) else {
+        return vec![Vec::new(); cluster.node_count()];
+    };
+    let refuses = |node: &NodeInfo| plugin.filter(&prepared, cluster, pod, node).is_err();
+    let nodes = by_name(cluster).into_iter();
+    nodes.map(|node| if refuses(node) { tell(&prepared, node) } else { Vec::new() }).collect()
 }
 
 /// `ok`, or the message of the refusal.

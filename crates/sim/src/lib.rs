@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod configurations;
 pub mod conformance;
+pub mod explanation;
 pub mod report;
 pub mod sampling;
 pub mod simulate;
