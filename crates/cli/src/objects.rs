@@ -1,9 +1,12 @@
 //! The inputs that simulate and explain share: a cluster, pods, a configuration, a seed and the time.
 
+mod live_cluster;
+
 use std::path::PathBuf;
 
 use supercargo_config::{self as configuration, Configuration};
 use supercargo_framework::registry::Registry;
+use supercargo_live::informer;
 use supercargo_manifest::Problems;
 use supercargo_model::{
     Timestamp,
@@ -16,13 +19,22 @@ use supercargo_scheduler::{
 use supercargo_sim::simulate::Input;
 
 use crate::{dynamic_scoring::Preferred, extender_calls::ExtenderCaller, input, output::Console};
+pub(crate) use live_cluster::LiveCluster;
 
 /// What is scheduled, and by what rules.
 #[derive(clap::Args)]
 pub(crate) struct Inputs {
-    /// The cluster: files or folders with what `kubectl get … -o yaml|json` prints, `-` for stdin
-    #[arg(long, required = true, value_delimiter = ',', value_name = "FILE")]
+    /// The cluster: files or folders with what `kubectl get … -o yaml|json` prints, `-` for stdin; without this, the
+    /// live cluster that kubectl would talk to
+    #[arg(long, value_delimiter = ',', value_name = "FILE")]
     cluster: Vec<PathBuf>,
+
+    #[command(flatten)]
+    live: LiveCluster,
+
+    /// The namespace of a pod that is named without one
+    #[arg(long, short, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
 
     /// More objects, such as the pods to schedule; pending pods of the cluster are scheduled, too
     #[arg(long, value_delimiter = ',', value_name = "FILE")]
@@ -60,7 +72,7 @@ impl Inputs {
         let asks = configuration.as_ref().is_ok_and(|read| !read.extenders.is_empty()) && !self.no_extenders;
         let declared = configuration.as_ref().map(|read| read.declared(registry)).unwrap_or_default();
         let reader = Reader::new(declared).keeping([Kind::Node, Kind::Pod].into_iter().filter(|_| asks));
-        match (read_with(reader, self.cluster.iter().chain(&self.pods)), configuration) {
+        match (self.read_objects(reader, configuration.as_ref().ok(), registry, console), configuration) {
             (Ok(mut objects), Ok(configuration)) => {
                 self.preferred.put(&mut objects, &configuration)?;
                 tell_skipped(&objects, console);
@@ -76,6 +88,33 @@ impl Inputs {
                 let problems = [objects.err(), configuration.err()];
                 Err(problems.into_iter().flatten().flatten().collect())
             }
+        }
+    }
+
+    /// The objects of the live cluster, if it is to be read, and then those of the files. What is live is read only once the
+    /// configuration makes sense: it says which objects are needed.
+    fn read_objects(
+        &self,
+        mut reader: Reader,
+        configuration: Option<&Configuration>,
+        registry: &Registry,
+        console: &mut Console,
+    ) -> Result<Objects, Problems> {
+        if let Some(configuration) = configuration.filter(|_| self.live.is_named() || self.cluster.is_empty())
+        {
+            let profiles = configuration.profiles(registry)?;
+            let profiles = profiles.iter().map(|ready| &ready.profile);
+            let resources = informer::resources(&configuration.declared(registry), profiles);
+            self.live.read(&resources, &mut reader, console)?;
+        }
+        read_with(reader, self.cluster.iter().chain(&self.pods))
+    }
+
+    /// A pod's name with its namespace, where that was given apart.
+    pub(crate) fn qualified(&self, pod: &str) -> String {
+        match &self.namespace {
+            Some(namespace) if !pod.contains('/') => format!("{namespace}/{pod}"),
+            _ => pod.to_owned(),
         }
     }
 }

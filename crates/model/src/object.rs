@@ -179,6 +179,21 @@ impl Reader {
         }
     }
 
+    /// Whether objects of a kind are kept as they were written, too.
+    pub fn keeps(&self, kind: Kind) -> bool {
+        self.keeps.contains(&kind)
+    }
+
+    /// Takes an object that was read elsewhere, with its text if such are [kept](Self::keeps).
+    pub fn take(&mut self, object: Object, text: Option<String>) {
+        let known_as = (object.kind(), object.key());
+        self.first_seen.insert(known_as.clone(), "the live cluster".to_owned());
+        if let Some(text) = text {
+            self.read.texts.insert(known_as, text);
+        }
+        self.read.objects.push(object);
+    }
+
     /// What was read; or every problem, and nothing else.
     pub fn finish(self) -> Result<Objects, Problems> {
         if self.problems.has_errors() { Err(self.problems) } else { Ok(self.read) }
