@@ -37,6 +37,9 @@ use measure::{Counted, Measured};
 use review::ByApiServer;
 use serving::Serving;
 
+/// Where a running scheduler explains pods.
+pub(crate) const EXPLAIN_PATH: &str = "/api/v1/explain";
+
 /// Runs the scheduler until it is told to stop.
 pub(crate) fn run(
     options: &Options,

@@ -208,8 +208,12 @@ mod tests {
                 *total += score * i64::from(*weight);
             }
             let normalized = normalized.to_vec();
-            let column =
-                ScoreColumn { plugin: (*plugin).into(), weight: *weight, raw: normalized.clone(), normalized };
+            let column = ScoreColumn {
+                plugin: (*plugin).into(),
+                weight: *weight,
+                raw: normalized.clone(),
+                normalized,
+            };
             scores.columns.push(column);
         }
         let feasible: Vec<Name> = ["a", "b", "c"].map(Name::from).to_vec();

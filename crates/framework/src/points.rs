@@ -156,19 +156,19 @@ pub trait Filter: Send + Sync {
 
     /// All that is in the way of the pod on a node that was refused, with numbers and names, for whoever asks why. Without
     /// any, the reasons of the refusal have to do.
-    fn details(
-        &self,
-        _prepared: &Prepared,
-        _cluster: &Cluster,
-        _pod: &Pod,
-        _node: &NodeInfo,
-    ) -> Vec<Detail> {
+    fn details(&self, _prepared: &Prepared, _cluster: &Cluster, _pod: &Pod, _node: &NodeInfo) -> Vec<Detail> {
         Vec::new()
     }
 
     /// What tells a refused node from others that were refused for the same reason, in a summary over many. All of them are
     /// asked about: it should cost no more than the refusal did.
-    fn kinds(&self, _prepared: &Prepared, _cluster: &Cluster, _pod: &Pod, _node: &NodeInfo) -> Vec<RefusalKind> {
+    fn kinds(
+        &self,
+        _prepared: &Prepared,
+        _cluster: &Cluster,
+        _pod: &Pod,
+        _node: &NodeInfo,
+    ) -> Vec<RefusalKind> {
         Vec::new()
     }
 }

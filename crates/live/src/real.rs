@@ -5,6 +5,7 @@
 //! requests at a time. Nothing is compressed, nothing is repeated behind the caller's back.
 
 mod access;
+mod endpoint;
 mod lines;
 pub(crate) mod threads;
 mod throttle;
@@ -34,6 +35,7 @@ use jiff::Timestamp;
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 
 pub use access::{Access, Unreachable};
+pub use endpoint::Endpoint;
 use supercargo_extender::body::{self, Read};
 
 use crate::world::{
@@ -69,9 +71,17 @@ struct Server {
 impl RealWorld {
     /// Finds the API server. Whether it is there is seen with the first request.
     pub async fn open(access: &Access) -> Result<Self, Unreachable> {
-        let config = access::find(access).await?;
-        let base = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let throttle = access.queries_per_second.map(|rate| Throttle::new(rate, access.burst));
+        Self::at(access::find(access).await?, throttle)
+    }
+
+    /// Asks another server than the API server.
+    pub async fn open_endpoint(endpoint: &Endpoint) -> Result<Self, Unreachable> {
+        Self::at(endpoint::config(endpoint).await?, None)
+    }
+
+    fn at(config: kube::Config, throttle: Option<Throttle>) -> Result<Self, Unreachable> {
+        let base = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let server = Server { client: access::client(&config)?, base, throttle };
         Ok(Self {
             started: Instant::now(),

@@ -76,9 +76,10 @@ impl Profile {
         }
         let by_filter: BTreeSet<Name> = filters.iter().map(|objection| objection.plugin.clone()).collect();
         // Whoever narrows the nodes mostly refuses the others by its filter as well, which can tell why.
-        let outside = examination.narrowed.iter().filter(|(plugin, nodes)| {
-            !nodes.contains(node.name()) && !by_filter.contains(plugin)
-        });
+        let outside = examination
+            .narrowed
+            .iter()
+            .filter(|(plugin, nodes)| !nodes.contains(node.name()) && !by_filter.contains(plugin));
         let ruled_out = outside.map(|(plugin, _)| {
             let status = others_status(true, &BTreeSet::from([plugin.clone()]));
             pre_filter_objection(rejection(plugin, status))
@@ -122,7 +123,10 @@ impl Profile {
         for other in ahead {
             with_them.add_pod(other.clone());
             if let Err(status) = self.tell_added(&mut state, pod, other, &with_them) {
-                return vec![Objection { point: Point::Filter, ..pre_filter_objection(rejection(&"".into(), status)) }];
+                return vec![Objection {
+                    point: Point::Filter,
+                    ..pre_filter_objection(rejection(&"".into(), status))
+                }];
             }
         }
         self.filter_objections(&state, cluster, pod, &with_them)

@@ -51,6 +51,12 @@ pub struct Unreachable {
     hint: &'static str,
 }
 
+impl Unreachable {
+    pub(super) fn new(what: String, hint: &'static str) -> Self {
+        Self { what, hint }
+    }
+}
+
 impl fmt::Display for Unreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\nhint: {}", self.what, self.hint)
@@ -77,7 +83,7 @@ fn chosen(access: &Access) -> KubeConfigOptions {
     KubeConfigOptions { context: access.context.clone(), ..KubeConfigOptions::default() }
 }
 
-fn address(master: &str) -> Result<Uri, Unreachable> {
+pub(super) fn address(master: &str) -> Result<Uri, Unreachable> {
     let full = if master.contains("://") { master.to_owned() } else { format!("http://{master}") };
     match full.parse::<Uri>() {
         Ok(uri) if uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https")) => Ok(uri),

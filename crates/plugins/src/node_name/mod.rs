@@ -28,7 +28,8 @@ impl Filter for NodeName {
 
     fn details(&self, _: &Prepared, _: &Cluster, pod: &Pod, _: &NodeInfo) -> Vec<Detail> {
         let named = |wanted: &Name| {
-            Detail::new(format!("the pod names the node {wanted} (spec.nodeName)")).fact("nodeName", &**wanted)
+            Detail::new(format!("the pod names the node {wanted} (spec.nodeName)"))
+                .fact("nodeName", &**wanted)
         };
         pod.node.as_ref().map(named).into_iter().collect()
     }

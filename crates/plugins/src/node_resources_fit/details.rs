@@ -72,7 +72,9 @@ impl Lack<'_> {
         let named: Vec<String> = holders.iter().map(by).collect();
         let text = match (allocatable, &named[..]) {
             (..=0, _) => format!("needs {} {resource}, and the node has none", write(wanted)),
-            (_, []) => format!("needs {} {resource}, {} free of {}", write(wanted), write(free), write(allocatable)),
+            (_, []) => {
+                format!("needs {} {resource}, {} free of {}", write(wanted), write(free), write(allocatable))
+            }
             _ => format!(
                 "needs {} {resource}, {} free of {}; requested by {}",
                 write(wanted),

@@ -27,11 +27,7 @@ const UNSCHEDULABLE: &str = "node(s) were unschedulable";
 pub struct NodeUnschedulable;
 
 fn tolerates_cordon(pod: &Pod) -> bool {
-    let cordon = Taint {
-        key: CORDON_TAINT.into(),
-        value: "".into(),
-        effect: Effect::NoSchedule,
-    };
+    let cordon = Taint { key: CORDON_TAINT.into(), value: "".into(), effect: Effect::NoSchedule };
     pod.spec.tolerations.tolerate(&cordon)
 }
 

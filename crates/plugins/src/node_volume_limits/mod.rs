@@ -60,7 +60,11 @@ impl Attachments {
     }
 
     fn check(&self, cluster: &Cluster, node: &NodeInfo) -> Verdict {
-        if self.excesses(cluster, node)?.is_empty() { Ok(()) } else { Err(Status::unschedulable(LIMIT_EXCEEDED)) }
+        if self.excesses(cluster, node)?.is_empty() {
+            Ok(())
+        } else {
+            Err(Status::unschedulable(LIMIT_EXCEEDED))
+        }
     }
 
     /// The drivers that would have to attach more than they can.
@@ -104,11 +108,13 @@ struct Excess {
 impl Excess {
     fn detail(&self) -> Detail {
         let Self { driver, new, attached, limit } = self;
-        Detail::new(format!("{driver} attaches {attached} volumes of {limit} at most, and the pod brings {new} more"))
-            .fact("driver", &**driver)
-            .fact("new", *new)
-            .fact("attached", *attached)
-            .fact("limit", *limit)
+        Detail::new(format!(
+            "{driver} attaches {attached} volumes of {limit} at most, and the pod brings {new} more"
+        ))
+        .fact("driver", &**driver)
+        .fact("new", *new)
+        .fact("attached", *attached)
+        .fact("limit", *limit)
     }
 }
 

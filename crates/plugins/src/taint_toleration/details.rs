@@ -18,7 +18,8 @@ pub(super) fn details(pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
 /// Counted by the taint that kube-scheduler meets first.
 pub(super) fn kinds(pod: &Pod, node: &NodeInfo) -> Vec<RefusalKind> {
     let first = find_untolerated(&node.node.taints, &pod.spec.tolerations);
-    let kind = |taint: &Taint| RefusalKind { reason: UNTOLERATED.into(), kind: format!("have {taint}").into() };
+    let kind =
+        |taint: &Taint| RefusalKind { reason: UNTOLERATED.into(), kind: format!("have {taint}").into() };
     first.map(kind).into_iter().collect()
 }
 

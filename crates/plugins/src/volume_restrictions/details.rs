@@ -25,7 +25,9 @@ fn by_claims(claims: &SinglePodClaims, cluster: &Cluster, pod: &Pod) -> Vec<Deta
     let mut details = Vec::new();
     for name in &claims.names {
         let uses = |other: &Pod| {
-            other.uid != pod.uid && other.namespace == pod.namespace && claim_names(other).any(|used| used == name)
+            other.uid != pod.uid
+                && other.namespace == pod.namespace
+                && claim_names(other).any(|used| used == name)
         };
         let users = cluster.pods().filter(|other| uses(other));
         let users: Vec<String> = users
@@ -35,8 +37,10 @@ fn by_claims(claims: &SinglePodClaims, cluster: &Cluster, pod: &Pod) -> Vec<Deta
             })
             .collect();
         if !users.is_empty() {
-            let text =
-                format!("claim {name} is for a single pod (ReadWriteOncePod), and {} uses it", listed(&users));
+            let text = format!(
+                "claim {name} is for a single pod (ReadWriteOncePod), and {} uses it",
+                listed(&users)
+            );
             details.push(Detail::new(text).fact("claim", &**name).fact("usedBy", users));
         }
     }

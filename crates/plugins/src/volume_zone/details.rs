@@ -15,7 +15,8 @@ pub(super) fn details(cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Deta
     for name in claims {
         let claim = cluster.claim(&Key::new(pod.namespace.clone(), name.clone()));
         let Some(volume) = claim.and_then(|claim| cluster.volume(&claim.volume)) else { continue };
-        let elsewhere = places_of_volume(volume).into_iter().filter(|place| !place.includes(&node.node.labels));
+        let elsewhere =
+            places_of_volume(volume).into_iter().filter(|place| !place.includes(&node.node.labels));
         details.extend(elsewhere.map(|place| detail(&place, name, &volume.name, node)));
     }
     details

@@ -132,9 +132,8 @@ fn reports(decision: &Decision, node: &Name, objections: &[Objection]) -> Vec<Ob
         let found = reports.iter().position(|report| on_record(report, Point::Filter, &rejection.plugin));
         Some((found, rejection.clone(), Point::Filter))
     } else if decision.ruled_out.contains(node) {
-        let narrowing = |report: &ObjectionReport| {
-            decision.narrowed_by.iter().any(|plugin| **plugin == *report.plugin)
-        };
+        let narrowing =
+            |report: &ObjectionReport| decision.narrowed_by.iter().any(|plugin| **plugin == *report.plugin);
         let status = decision.verdicts.others.clone();
         let plugin = decision.narrowed_by.first().cloned().unwrap_or_default();
         Some((reports.iter().position(narrowing), Rejection { plugin, status }, Point::PreFilter))
@@ -144,8 +143,7 @@ fn reports(decision: &Decision, node: &Name, objections: &[Objection]) -> Vec<Ob
     match reported {
         Some((Some(found), ..)) => reports[found].reported = true,
         Some((None, Rejection { plugin, status }, point)) => {
-            let objection =
-                Objection { plugin, point, status, details: Vec::new(), for_nominated: false };
+            let objection = Objection { plugin, point, status, details: Vec::new(), for_nominated: false };
             reports.insert(0, ObjectionReport { reported: true, ..ObjectionReport::new(&objection) });
         }
         None => {}
