@@ -81,8 +81,11 @@ impl Inputs {
         let reader = reader(&declared).keeping([Kind::Node, Kind::Pod].into_iter().filter(|_| asks));
         match (self.read_objects(reader, configuration.as_ref().ok(), registry, console), configuration) {
             (Ok(mut objects), Ok(configuration)) => {
-                let making =
-                    Making { replicas: self.replicas, namespace: self.namespace.as_deref(), declared: &declared };
+                let making = Making {
+                    replicas: self.replicas,
+                    namespace: self.namespace.as_deref(),
+                    declared: &declared,
+                };
                 making.complete(&mut objects, &[], console)?;
                 self.preferred.put(&mut objects, &configuration)?;
                 tell_skipped(&objects, console);

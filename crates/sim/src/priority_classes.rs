@@ -4,11 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Deserialize;
 use supercargo_manifest::{Problem, Problems, nearest};
-use supercargo_model::{
-    ApiResource, Name,
-    object::Object,
-    pod::PriorityFrom,
-};
+use supercargo_model::{ApiResource, Name, object::Object, pod::PriorityFrom};
 
 /// Where priority classes are on an API server.
 pub static PRIORITY_CLASSES: ApiResource = ApiResource {
@@ -39,7 +35,8 @@ struct PriorityClass {
 pub fn resolve(objects: &mut Vec<Object>, keeps_classes: bool) -> Problems {
     let mut warnings = Problems::default();
     let classes = take_classes(objects, keeps_classes, &mut warnings);
-    let default = classes.values().filter(|class| class.global_default).max_by_key(|class| class.value).cloned();
+    let default =
+        classes.values().filter(|class| class.global_default).max_by_key(|class| class.value).cloned();
     let mut unknown: BTreeMap<Name, usize> = BTreeMap::new();
     for object in objects {
         let Object::Pod(pod) = object else { continue };
@@ -60,12 +57,18 @@ pub fn resolve(objects: &mut Vec<Object>, keeps_classes: bool) -> Problems {
             spec.never_preempts |= class.preemption_policy.as_deref() == Some("Never");
         }
     }
-    warnings.extend(unknown.iter().take(MAX_WARNINGS).map(|(name, pods)| unknown_class(name, *pods, &classes)));
+    warnings
+        .extend(unknown.iter().take(MAX_WARNINGS).map(|(name, pods)| unknown_class(name, *pods, &classes)));
     warnings
 }
 
-fn take_classes(objects: &mut Vec<Object>, keeps: bool, warnings: &mut Problems) -> BTreeMap<String, PriorityClass> {
-    let built_in = BUILT_IN.map(|(name, value)| (name.to_owned(), PriorityClass { value, ..Default::default() }));
+fn take_classes(
+    objects: &mut Vec<Object>,
+    keeps: bool,
+    warnings: &mut Problems,
+) -> BTreeMap<String, PriorityClass> {
+    let built_in =
+        BUILT_IN.map(|(name, value)| (name.to_owned(), PriorityClass { value, ..Default::default() }));
     let mut classes = BTreeMap::from(built_in);
     objects.retain(|object| {
         let Object::Custom(custom) = object else { return true };
@@ -75,7 +78,8 @@ fn take_classes(objects: &mut Vec<Object>, keeps: bool, warnings: &mut Problems)
         match custom.read::<PriorityClass>("") {
             Ok(class) => drop(classes.insert(custom.name.to_string(), class)),
             Err(error) => {
-                warnings.push(Problem::warning(format!("PriorityClass {} is left out: {error}", custom.name)));
+                warnings
+                    .push(Problem::warning(format!("PriorityClass {} is left out: {error}", custom.name)));
             }
         }
         keeps
@@ -85,7 +89,8 @@ fn take_classes(objects: &mut Vec<Object>, keeps: bool, warnings: &mut Problems)
 
 fn unknown_class(name: &Name, pods: usize, classes: &BTreeMap<String, PriorityClass>) -> Problem {
     let whose = if pods == 1 { "a pod asks".to_owned() } else { format!("{pods} pods ask") };
-    let message = format!("{whose} for the priority class {name}, and there is none: their priority is taken for 0");
+    let message =
+        format!("{whose} for the priority class {name}, and there is none: their priority is taken for 0");
     let problem = Problem::warning(message);
     match nearest(name, classes.keys().map(String::as_str)) {
         Some(near) => problem.hint(format!("did you mean {near}?")),
@@ -96,8 +101,8 @@ fn unknown_class(name: &Name, pods: usize, classes: &BTreeMap<String, PriorityCl
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use supercargo_model::{Declared, object::Reader};
     use supercargo_manifest::Source;
+    use supercargo_model::{Declared, object::Reader};
 
     use super::*;
 
@@ -112,7 +117,8 @@ mod tests {
             reader.read(&Source::new(format!("class-{i}"), class.to_string()));
         }
         for (i, spec) in pods.iter().enumerate() {
-            let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": i.to_string()}, "spec": spec});
+            let pod =
+                json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": i.to_string()}, "spec": spec});
             reader.read(&Source::new(format!("pod-{i}"), pod.to_string()));
         }
         let mut objects = reader.finish().expect("they make sense").objects;

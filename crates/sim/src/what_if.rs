@@ -97,9 +97,9 @@ fn unbind(objects: &mut [Object], chosen: impl Fn(&Pod) -> bool) -> Moved {
             continue;
         }
         moved.unmanaged += usize::from(pod.spec.controller.is_none());
-        let protects = budgets.iter().filter(|budget| {
-            budget.namespace == pod.namespace && budget.selector.matches(&pod.spec.labels)
-        });
+        let protects = budgets
+            .iter()
+            .filter(|budget| budget.namespace == pod.namespace && budget.selector.matches(&pod.spec.labels));
         for budget in protects {
             by_budget.entry(budget.key()).or_insert((budget.disruptions_allowed, 0)).1 += 1;
         }
@@ -136,6 +136,8 @@ fn unknown_node(objects: &[Object], name: &str) -> Problem {
     let problem = Problem::error(format!("there is no node {name}"));
     match nearest(name, nodes(objects).map(|node| &*node.name)) {
         Some(near) => problem.hint(format!("did you mean {near}?")),
-        None => problem.hint(format!("{} nodes were read, none with a name like this", nodes(objects).count())),
+        None => {
+            problem.hint(format!("{} nodes were read, none with a name like this", nodes(objects).count()))
+        }
     }
 }

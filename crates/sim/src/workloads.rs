@@ -196,8 +196,7 @@ impl Workload<'_> {
         let hash = template::hash(&self.spec["template"]);
         let replica_set = format!("{}-{hash}", self.name);
         let owner = Owner::new("ReplicaSet", &self.namespace, &replica_set);
-        let template =
-            self.template(&self.spec["template"], owner).labelled("pod-template-hash", &hash);
+        let template = self.template(&self.spec["template"], owner).labelled("pod-template-hash", &hash);
         let mut made = self.alike(&template, &replica_set, count)?;
         let mut selector = self.spec["selector"].clone();
         if let Some(selector) = selector.as_object_mut() {

@@ -12,7 +12,10 @@ use supercargo_live::{
 use supercargo_manifest::{Problem, Problems};
 use supercargo_model::object::{Kind, Reader};
 
-use crate::{output::{Console, Spinner}, run::runtime};
+use crate::{
+    output::{Console, Spinner},
+    run::runtime,
+};
 
 /// How many objects are told that make no sense.
 const MAX_TOLD_UNREADABLE: usize = 10;

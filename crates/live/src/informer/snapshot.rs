@@ -151,7 +151,9 @@ mod tests {
     type Outcome = Result<Listed<String>, NotListed>;
 
     /// Lists nodes of a server, by name; also the requests that it took.
-    fn list_from(server: impl FnMut(&Request, Duration) -> Answer + Send + 'static) -> (Outcome, Vec<String>) {
+    fn list_from(
+        server: impl FnMut(&Request, Duration) -> Answer + Send + 'static,
+    ) -> (Outcome, Vec<String>) {
         let world = FakeWorld::new(server);
         let outcome = Arc::new(Mutex::new(None));
         let (told, inner) = (outcome.clone(), world.clone());
@@ -218,7 +220,9 @@ mod tests {
         let (outcome, _) = list_from(|_, _| Answer::json(403, json!({"message": "no"})));
         assert_eq!(outcome, Err(NotListed::Forbidden("no".to_owned())));
         let (outcome, _) = list_from(|request, _| match &*request.path {
-            "/apis/storage.k8s.io/v1" => Answer::json(200, json!({"resources": [{"name": "storageclasses"}]})),
+            "/apis/storage.k8s.io/v1" => {
+                Answer::json(200, json!({"resources": [{"name": "storageclasses"}]}))
+            }
             _ => Answer::json(404, json!({"message": "not found"})),
         });
         assert_eq!(outcome, Err(NotListed::NotServed));

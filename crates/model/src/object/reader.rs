@@ -319,7 +319,8 @@ fn is_answer(kind: &str, group: &str) -> bool {
 fn answer(source: &Source, value: &Value, path: &str) -> Problem {
     let said = value.get("message").and_then(Value::as_str).unwrap_or("it does not say why");
     let message = format!("an API server refused to give objects: {}", manifest::clip(said));
-    problem(source, value, path, message).hint("this is a Status, not a cluster; mend what it says and read the cluster again")
+    problem(source, value, path, message)
+        .hint("this is a Status, not a cluster; mend what it says and read the cluster again")
 }
 
 fn nameless(source: &Source, at: &Value, path: &str, kind: Kind, metadata: Option<&Value>) -> Problem {

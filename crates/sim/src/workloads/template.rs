@@ -102,9 +102,9 @@ pub(super) fn with_claims(mut pod: Json, claims: &[Json], pod_name: &str) -> Jso
     }
     let mut volumes = pod["spec"]["volumes"].as_array().cloned().unwrap_or_default();
     volumes.retain(|volume| !names.iter().any(|name| volume["name"] == **name));
-    volumes.extend(names.iter().map(|name| {
-        json!({"name": name, "persistentVolumeClaim": {"claimName": format!("{name}-{pod_name}")}})
-    }));
+    volumes.extend(names.iter().map(
+        |name| json!({"name": name, "persistentVolumeClaim": {"claimName": format!("{name}-{pod_name}")}}),
+    ));
     pod["spec"]["volumes"] = volumes.into();
     pod
 }
@@ -112,10 +112,9 @@ pub(super) fn with_claims(mut pod: Json, claims: &[Json], pod_name: &str) -> Jso
 /// A short text that differs for templates that differ.
 pub(super) fn hash(template: &Json) -> String {
     // FNV-1a: any hash will do, as long as it is the same tomorrow.
-    let mut hash = template
-        .to_string()
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let mut hash = template.to_string().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     let mut text = String::new();
     for _ in 0..9 {
         text.push(char::from(HASH_LETTERS[(hash % HASH_LETTERS.len() as u64) as usize]));
