@@ -28,7 +28,7 @@ pub(crate) use workloads::{Making, reader};
 pub(crate) struct Inputs {
     /// The cluster: files or folders with what `kubectl get … -o yaml|json` prints, `-` for stdin; without this, the
     /// live cluster that kubectl would talk to
-    #[arg(long, num_args = 1.., value_name = "FILE")]
+    #[arg(long, value_delimiter = ',', value_name = "FILE")]
     cluster: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct Inputs {
 
     /// More objects, such as the pods to schedule, or Deployments, StatefulSets, ReplicaSets, DaemonSets, Jobs and
     /// CronJobs, whose pods are then made; pending pods of the cluster are scheduled, too
-    #[arg(long, num_args = 1.., value_name = "FILE")]
+    #[arg(long, value_delimiter = ',', value_name = "FILE")]
     pods: Vec<PathBuf>,
 
     /// How many pods each workload of --pods makes, in place of what it says
