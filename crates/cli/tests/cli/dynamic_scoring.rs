@@ -102,7 +102,12 @@ fn explained(arguments: &str, more: &[(&str, &str)]) -> (serde_json::Value, serd
     let ran = supercargo(&all, more);
     assert_eq!(ran.code, Some(0), "{ran}");
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
-    (report["raw"]["DynamicScoring"].clone(), report["placed"].clone())
+    let raw = |name: &str| {
+        let mut nodes = report["nodes"].as_array().into_iter().flatten();
+        let node = nodes.find(|node| node["name"] == name).expect("a feasible node");
+        node["plugins"]["DynamicScoring"]["raw"].clone()
+    };
+    (serde_json::json!([raw("new"), raw("old")]), report["placed"].clone())
 }
 
 #[test]
@@ -127,7 +132,8 @@ fn preferences_come_from_a_file_or_from_the_objects_and_the_time_is_told() {
 fn simulate_tells_what_is_wrong_with_the_preferences() {
     let simulate = "simulate --cluster nodes.yaml --cluster pod.yaml";
     let broken = config_map(&SCORES.replace("kind: DynamicScoring", "kind: Scores"));
-    let ran = supercargo(&format!("{simulate} map.yaml --config config.yaml"), &[("map.yaml", &broken)]);
+    let ran =
+        supercargo(&format!("{simulate} --cluster map.yaml --config config.yaml"), &[("map.yaml", &broken)]);
     assert_eq!(ran.code, Some(2), "{ran}");
     assert!(ran.stderr.contains("\nerror: configmap/ops/scores/now.yaml:2:7: kind: "), "{ran}");
     let unused = supercargo(&format!("{simulate} --dynamic-scoring scores.yaml"), &[]);
