@@ -1,15 +1,15 @@
 //! What a decision's record leaves out, for whoever asks why: everybody who refuses a node, what would have to change for
 //! another one to win, and whom preemption hurts. Nothing here decides.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use supercargo_framework::{
     details::RefusalKind,
     profile::{Examination, Objection, Profile, ScoreColumn},
 };
-use supercargo_model::{Key, Name, Pod, meta::Owner, pod_owner::PodDisruptionBudget};
+use supercargo_model::{Cluster, Key, Name, Pod, meta::Owner, pod_owner::PodDisruptionBudget};
 
-use crate::{decision::Decision, engine::Engine};
+use crate::{cluster_state::ClusterState, decision::Decision};
 
 /// A decision with what explains it further.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,73 +84,96 @@ pub struct Reweighed {
     pub best: Name,
 }
 
-impl Engine {
-    /// Explains a decision about a pod that was made in the present state, also with regard to these nodes.
-    pub fn explain(&self, pod: &Pod, decision: Decision, nodes: &[Name]) -> Explained {
-        let profile = self.profile(&pod.spec.scheduler_name);
-        let examined = profile.map(|profile| (profile, profile.examine(self.cluster(), pod)));
-        Explained {
-            kinds: examined.as_ref().map(|examined| self.kinds(examined, pod, &decision)).unwrap_or_default(),
-            objections: match &examined {
-                Some(examined) => nodes.iter().map(|node| self.objections(examined, pod, node)).collect(),
-                None => Vec::new(),
-            },
-            victims: self.victims(&decision),
+impl From<Decision> for Explained {
+    /// A decision that nobody can say more about.
+    fn from(decision: Decision) -> Self {
+        Self {
+            decision,
+            kinds: BTreeMap::new(),
+            objections: Vec::new(),
+            victims: Vec::new(),
+            influence: Vec::new(),
+        }
+    }
+}
+
+impl Explained {
+    pub(crate) fn new(
+        state: &ClusterState,
+        profile: &Profile,
+        pod: &Pod,
+        decision: Decision,
+        nodes: &[Name],
+    ) -> Self {
+        let examination = profile.examine(&state.cluster, pod);
+        let asking = Asking { state, profile, examination, pod };
+        Self {
+            kinds: asking.kinds(&decision),
+            objections: nodes.iter().map(|node| asking.objections(node)).collect(),
+            victims: victims(&state.cluster, &decision),
             influence: influence(&decision),
             decision,
         }
     }
+}
 
-    fn kinds(
-        &self,
-        (profile, examination): &(&Profile, Examination),
-        pod: &Pod,
-        decision: &Decision,
-    ) -> BTreeMap<RefusalKind, usize> {
+/// Whoever asks, what about, and in which state.
+struct Asking<'a> {
+    state: &'a ClusterState,
+    profile: &'a Profile,
+    examination: Examination,
+    pod: &'a Pod,
+}
+
+impl Asking<'_> {
+    fn kinds(&self, decision: &Decision) -> BTreeMap<RefusalKind, usize> {
+        let cluster = &self.state.cluster;
         let mut kinds = BTreeMap::new();
         for (node, rejection) in &decision.rejected {
-            let Some(node) = self.cluster().node(node) else { continue };
-            let plugin = &rejection.plugin;
-            for kind in profile.refusal_kinds(examination, self.cluster(), pod, node, plugin) {
+            let Some(node) = cluster.node(node) else { continue };
+            let (examination, plugin) = (&self.examination, &rejection.plugin);
+            let mut of_node = self.profile.refusal_kinds(examination, cluster, self.pod, node, plugin);
+            if of_node.is_empty() && self.state.nominations.ahead_of(self.pod, node.name()).next().is_some() {
+                of_node = rejection.status.reasons.iter().cloned().map(kept_for_others).collect();
+            }
+            for kind in of_node {
                 *kinds.entry(kind).or_default() += 1;
             }
         }
         kinds
     }
 
-    fn objections(
-        &self,
-        (profile, examination): &(&Profile, Examination),
-        pod: &Pod,
-        name: &Name,
-    ) -> (Name, Option<Vec<Objection>>) {
-        let (cluster, nominations) = (self.cluster(), self.nominations());
-        let node = cluster.node(name);
-        let objections = node.map(|node| profile.objections(examination, cluster, nominations, pod, node));
+    fn objections(&self, name: &Name) -> (Name, Option<Vec<Objection>>) {
+        let ClusterState { cluster, nominations } = self.state;
+        let objections = cluster
+            .node(name)
+            .map(|node| self.profile.objections(&self.examination, cluster, nominations, self.pod, node));
         (name.clone(), objections)
     }
+}
 
-    fn victims(&self, decision: &Decision) -> Vec<Victim> {
-        let victims = decision.victims();
-        let protects = |budget: &PodDisruptionBudget, pod: &Pod| {
-            budget.protects(pod) && !budget.disrupted_pods.contains(&pod.name)
-        };
-        let budget_use = |budget: &PodDisruptionBudget| BudgetUse {
-            budget: budget.key(),
-            victims: victims.iter().filter(|victim| protects(budget, victim)).count(),
-            allowed: budget.disruptions_allowed,
-        };
-        let victim = |pod: &Pod| Victim {
-            pod: pod.key(),
-            priority: pod.spec.priority,
-            owner: pod.spec.controller.clone(),
-            budgets: (self.cluster().budgets())
-                .filter(|budget| protects(budget, pod))
-                .map(budget_use)
-                .collect(),
-        };
-        victims.iter().map(|pod| victim(pod)).collect()
-    }
+/// Nothing is in the way but pods that are yet to come.
+fn kept_for_others(reason: Cow<'static, str>) -> RefusalKind {
+    RefusalKind { reason, kind: "have room that is kept for nominated pods".into() }
+}
+
+fn victims(cluster: &Cluster, decision: &Decision) -> Vec<Victim> {
+    let victims = decision.victims();
+    let protects = |budget: &PodDisruptionBudget, pod: &Pod| {
+        budget.protects(pod) && !budget.disrupted_pods.contains(&pod.name)
+    };
+    let budget_use = |budget: &PodDisruptionBudget| BudgetUse {
+        budget: budget.key(),
+        victims: victims.iter().filter(|victim| protects(budget, victim)).count(),
+        allowed: budget.disruptions_allowed,
+    };
+    let victim = |pod: &Pod| Victim {
+        pod: pod.key(),
+        priority: pod.spec.priority,
+        owner: pod.spec.controller.clone(),
+        budgets: cluster.budgets().filter(|budget| protects(budget, pod)).map(budget_use).collect(),
+    };
+    victims.iter().map(|pod| victim(pod)).collect()
 }
 
 /// What each plugin's weight decides about the choice of a node.

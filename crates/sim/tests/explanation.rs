@@ -23,14 +23,19 @@ fn compare_scores(place: &str, expected: &Report, got: &Explanation) -> usize {
     let mut numbers = 0;
     assert_eq!(got.nodes.len(), expected.feasible.len(), "{place}");
     for (i, name) in expected.feasible.iter().enumerate() {
-        let node = got.nodes.iter().find(|node| node.name == *name).unwrap_or_else(|| panic!("{place}: {name}"));
+        let node =
+            got.nodes.iter().find(|node| node.name == *name).unwrap_or_else(|| panic!("{place}: {name}"));
         assert_eq!(node.total, expected.total[i], "{place}: {name}");
         let ahead = expected.total.iter().filter(|total| **total > expected.total[i]).count();
         assert_eq!(node.rank, ahead + 1, "{place}: {name}");
         assert_eq!(node.plugins.len(), expected.plugins.len(), "{place}: {name}");
         for (plugin, scores) in &expected.plugins {
             let points = node.plugins[plugin];
-            assert_eq!((points.normalized, points.weight), (scores.scores[i], scores.weight), "{place}: {plugin}");
+            assert_eq!(
+                (points.normalized, points.weight),
+                (scores.scores[i], scores.weight),
+                "{place}: {plugin}"
+            );
             assert_eq!(points.points, scores.scores[i] * i64::from(scores.weight), "{place}: {plugin}");
             numbers += 3;
         }
@@ -61,7 +66,11 @@ fn compare_refusals(place: &str, expected: &Report, got: &Explanation) -> usize 
             }
             (None, Some(_)) => assert_eq!(reported.len(), 1, "{place}"),
             (None, None) => {
-                assert!(expected.result == "Error" || node.objections.is_empty(), "{place}: {:?}", node.objections);
+                assert!(
+                    expected.result == "Error" || node.objections.is_empty(),
+                    "{place}: {:?}",
+                    node.objections
+                );
             }
         }
     }

@@ -16,7 +16,7 @@ pub(super) fn print(explanation: &Explanation, console: &mut Console) -> Result<
     let mut grid = Grid::new(["PLUGIN", ">WEIGHT", "WITHOUT", "HALF", "TWICE"]).fitting().indented("  ");
     let (deciding, idle): (Vec<_>, Vec<_>) = explanation.influence.iter().partition(|influence| {
         let with = [&influence.without, &influence.half, &influence.twice];
-        with.iter().any(|with| with.changes || with.ties > 1)
+        with.iter().any(|with| with.changes || with.ties != explanation.report.best.len())
     });
     for influence in &deciding {
         let cells = [&influence.without, &influence.half, &influence.twice].map(in_words);

@@ -1,8 +1,8 @@
 //! The nodes that fell out, by who refused them and why.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
-use supercargo_sim::explanation::Explanation;
+use supercargo_sim::explanation::{Explanation, KindCount};
 
 use crate::{
     failure::Failure,
@@ -34,14 +34,26 @@ fn groups(explanation: &Explanation, all: bool) -> Grid {
 
 /// Whether nodes that share a reason have none of what is wanted, or are full.
 fn print_kinds(explanation: &Explanation, console: &mut Console) -> Result<(), Failure> {
-    let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut by_reason: BTreeMap<&str, Vec<&KindCount>> = BTreeMap::new();
     for kind in &explanation.kinds {
-        by_reason.entry(&kind.reason).or_default().push(format!("{} {}", kind.count, kind.kind));
+        by_reason.entry(&kind.reason).or_default().push(kind);
     }
-    for (reason, kinds) in by_reason {
+    for (reason, mut kinds) in by_reason {
+        kinds.sort_by_key(|kind| Reverse(kind.count));
+        let kinds: Vec<String> = kinds.into_iter().map(in_words).collect();
         console.hanging("  ", "    ", &format!("{reason}: {}", kinds.join(", ")))?;
     }
     Ok(())
+}
+
+/// As in "3 are full", or "1 is full".
+fn in_words(KindCount { kind, count, .. }: &KindCount) -> String {
+    let singular = || match kind.split_once(' ') {
+        Some(("are", rest)) => format!("is {rest}"),
+        Some(("have", rest)) => format!("has {rest}"),
+        _ => kind.clone(),
+    };
+    format!("{count} {}", if *count == 1 { singular() } else { kind.clone() })
 }
 
 fn print_ruled_out(explanation: &Explanation, all: bool, console: &mut Console) -> Result<(), Failure> {

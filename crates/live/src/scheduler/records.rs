@@ -13,11 +13,17 @@ use std::{
     time::Duration,
 };
 
-use supercargo_engine::{Cause, QueueName, QueueObserver, Removal};
+use supercargo_engine::{Cause, Decision, QueueName, QueueObserver, Removal};
 use supercargo_model::{Key, Name, Pod};
 use tokio::sync::Notify;
 
 use crate::world::SharedWorld;
+
+/// Sees every decision in full. While there is one, all pods are decided on the full path.
+pub trait DecisionObserver: Send + Sync {
+    /// A pod was decided about, in this attempt. Short: nobody is scheduled meanwhile.
+    fn decided(&self, attempt: u32, decision: &Decision);
+}
 
 /// How much is kept for those who follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +91,8 @@ pub enum RecordKind {
 }
 
 impl Record {
-    fn bytes(&self) -> usize {
+    /// Its size in memory, about.
+    pub fn bytes(&self) -> usize {
         let texts = match &self.what {
             RecordKind::Decided { node, .. } => node.len(),
             RecordKind::Failed { message, nominated_node } => {
