@@ -54,7 +54,7 @@ struct Kept {
 impl KeptDecisions {
     /// Keeps so many; none if either is 0, and then nothing is recorded at all.
     pub(super) fn new(records: &Records, max_count: usize, max_bytes: usize) -> Self {
-        let follower = (max_count > 0 && max_bytes > 0).then(|| records.follow());
+        let follower = (max_count > 0 && max_bytes > 0).then(|| records.follow_decisions());
         let kept = VecDeque::new();
         Self(Arc::new(Mutex::new(Kept { follower, records: kept, bytes: 0, max_count, max_bytes, lost: 0 })))
     }

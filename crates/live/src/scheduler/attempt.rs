@@ -52,7 +52,7 @@ impl Scheduler {
         };
         let took = self.world.uptime() - started;
         match placement {
-            Placement::On { node, total, ties, feasible } => {
+            Placement::On { node, total, ties, feasible, .. } => {
                 tracing::debug!(pod = %pod.key(), %node, total, ties, feasible, ?took, "decided");
                 self.meter.decided(&pod.spec.scheduler_name, DecidedBy::Memory, took);
                 self.recorder.keep(&pod, || RecordKind::Decided {
