@@ -1,7 +1,7 @@
 //! What a decision's record leaves out, for whoever asks why: everybody who refuses a node, what would have to change for
 //! another one to win, and whom preemption hurts. Nothing here decides.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use supercargo_framework::{
     details::RefusalKind,
@@ -131,11 +131,7 @@ impl Asking<'_> {
         let mut kinds = BTreeMap::new();
         for (node, rejection) in &decision.rejected {
             let Some(node) = cluster.node(node) else { continue };
-            let (examination, plugin) = (&self.examination, &rejection.plugin);
-            let mut of_node = self.profile.refusal_kinds(examination, cluster, self.pod, node, plugin);
-            if of_node.is_empty() && self.state.nominations.ahead_of(self.pod, node.name()).next().is_some() {
-                of_node = rejection.status.reasons.iter().cloned().map(kept_for_others).collect();
-            }
+            let of_node = self.profile.refusal_kinds(&self.examination, cluster, self.pod, node, rejection);
             for kind in of_node {
                 *kinds.entry(kind).or_default() += 1;
             }
@@ -150,11 +146,6 @@ impl Asking<'_> {
             .map(|node| self.profile.objections(&self.examination, cluster, nominations, self.pod, node));
         (name.clone(), objections)
     }
-}
-
-/// Nothing is in the way but pods that are yet to come.
-fn kept_for_others(reason: Cow<'static, str>) -> RefusalKind {
-    RefusalKind { reason, kind: "have room that is kept for nominated pods".into() }
 }
 
 fn victims(cluster: &Cluster, decision: &Decision) -> Vec<Victim> {

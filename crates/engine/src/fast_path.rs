@@ -230,7 +230,7 @@ impl FastPath {
         Some(Placed { placement, path: DecisionPath::Sampled, next_start })
     }
 
-    fn pick_among_found(&self, input: &CycleInput<'_>) -> Option<Placement> {
+    fn pick_among_found(&self, input: &CycleInput<'_>, evaluated: usize) -> Option<Placement> {
         let cluster = &input.state.cluster;
         let total = self.totals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let best = || (0..self.found.len()).filter(|i| self.totals[*i] == total);

@@ -104,6 +104,8 @@ fn says_when_the_search_stopped_early() {
         "{ran}"
     );
     assert!(ran.stdout.contains("Not looked at: 156 of 300 nodes"), "{ran}");
+    let simulated = run(&project(), "simulate --cluster - -q", &all);
+    assert!(simulated.stdout.contains("144 of 144 seen"), "{simulated}");
 }
 
 #[test]

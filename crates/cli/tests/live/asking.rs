@@ -42,7 +42,10 @@ fn decisions_when_they_were_made_then_they_are_told_and_explained() {
     let (_, all) = answer(&scheduler, "/api/v1/decisions");
     let decisions = all["decisions"].as_array().expect("a list");
     assert_eq!(decisions[0]["pod"], large, "the newest first: {all}");
-    assert!(decisions[0]["message"].as_str().is_some_and(|message| message.contains("2 Insufficient cpu")), "{all}");
+    assert!(
+        decisions[0]["message"].as_str().is_some_and(|message| message.contains("2 Insufficient cpu")),
+        "{all}"
+    );
     let (_, of_p) = answer(&scheduler, &format!("/api/v1/decisions?pod={p}&limit=1"));
     let decision = &of_p["decisions"][0];
     assert_eq!((&decision["result"], &decision["node"]), (&json!("Scheduled"), &json!(bound_to)), "{of_p}");
@@ -78,7 +81,10 @@ fn the_command_asks_a_running_scheduler() {
     let table = text(&ran.stdout);
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     // Decided without itself it comes to the same, and nobody is disturbed by the question.
-    assert!(table.starts_with(&format!("{namespace}/p runs on {bound_to}, and would go there now\n")), "{table}");
+    assert!(
+        table.starts_with(&format!("{namespace}/p runs on {bound_to}, and would go there now\n")),
+        "{table}"
+    );
     assert!(table.contains(&format!("Why not {node_b}")), "{table}");
     assert_eq!(stage.node_of("p"), Some(bound_to));
     let unknown = supercargo(&["explain", "q", "--server", &url]);
@@ -90,7 +96,7 @@ fn the_command_asks_a_running_scheduler() {
 fn only_those_are_answered_who_may_ask() {
     let stage = Stage::in_memory();
     stage.make(node("a"));
-    let access = stage.cluster().access();
+    let mut access = stage.cluster().access();
     access.add_token("anns-token", User::named("ann"));
     access.add_token("bobs-token", User::named("bob"));
     let explain = Rule {
@@ -99,6 +105,7 @@ fn only_those_are_answered_who_may_ask() {
         ..Rule::default()
     };
     access.grant("ann", explain);
+    drop(access);
     let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
     let profiles = format!("profiles: [{{schedulerName: {}}}]", stage.name);
     let flags = ["--bind-address=127.0.0.1", &format!("--secure-port={port}")];
@@ -115,7 +122,10 @@ fn only_those_are_answered_who_may_ask() {
     wait_until("it serves", || ask(&[unchecked, "--token", "anns-token"]).0 == Some(0));
     let file = stage.file("token", &json!("nobodys-token"));
     for (flags, told) in [
-        (vec![unchecked, "--token", "bobs-token"], "--token that may get the non-resource URL /api/v1/explain"),
+        (
+            vec![unchecked, "--token", "bobs-token"],
+            "--token that may get the non-resource URL /api/v1/explain",
+        ),
         (vec![unchecked, "--token-file", &file], "refuses"),
         (vec![unchecked], "refuses"),
         (vec!["--token", "anns-token"], "does not answer"),
@@ -164,7 +174,8 @@ fn logs_tell_the_times_of_extension_points_and_who_refused_which_node() {
     stage.wait_until_bound("p");
     let log = scheduler.log();
     for point in ["filter", "score", "reserve"] {
-        let told = |line: &&str| line.contains("extension point") && line.contains(point) && line.contains("took");
+        let told =
+            |line: &&str| line.contains("extension point") && line.contains(point) && line.contains("took");
         assert!(log.lines().any(|line| told(&line)), "{point} is missing in\n{log}");
     }
     let refused = |line: &&str| line.contains("node refused") && line.contains("NodeUnschedulable");

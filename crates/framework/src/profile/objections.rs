@@ -1,6 +1,6 @@
 //! Why a pod is refused: everybody who refuses it, where a cycle ends with the first.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
@@ -88,21 +88,25 @@ impl Profile {
         refused.chain(ruled_out).chain(filters).collect()
     }
 
-    /// What tells a node from others that a plugin refuses for the same reason.
+    /// What tells a node from others that were refused for the same reason.
     pub fn refusal_kinds(
         &self,
         examination: &Examination,
         cluster: &Cluster,
         pod: &Pod,
         node: &NodeInfo,
-        plugin: &str,
+        rejection: &Rejection,
     ) -> Vec<RefusalKind> {
         let nothing = Prepared::nothing();
-        let step = self.filter.iter().find(|step| &*step.name == plugin);
+        let step = self.filter.iter().find(|step| step.name == rejection.plugin);
         let prepared = |step: &FilterStep| examination.state.of(step.prepared, &nothing).cloned();
         match step.and_then(|step| Some((step, prepared(step)?))) {
-            Some((step, prepared)) => step.plugin.kinds(&prepared, cluster, pod, node),
             None => Vec::new(),
+            Some((step, prepared)) => match step.plugin.filter(&prepared, cluster, pod, node) {
+                Err(_) => step.plugin.kinds(&prepared, cluster, pod, node),
+                // Nothing is in the way but pods that are yet to come.
+                Ok(()) => rejection.status.reasons.iter().cloned().map(kept_for_nominated).collect(),
+            },
         }
     }
 
@@ -155,6 +159,10 @@ impl Profile {
         }
         objections
     }
+}
+
+fn kept_for_nominated(reason: Cow<'static, str>) -> RefusalKind {
+    RefusalKind { reason, kind: "have room that is kept for nominated pods".into() }
 }
 
 fn pre_filter_objection(Rejection { plugin, status }: Rejection) -> Objection {
