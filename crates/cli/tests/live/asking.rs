@@ -34,7 +34,7 @@ fn decisions_when_they_were_made_then_they_are_told_and_explained() {
     stage.make_all([node("a").cpu("4"), node("b").cpu("2")]);
     let scheduler = stage.scheduler();
     stage.make(pod("p").cpu("1"));
-    let bound_to = stage.wait_until_bound("p");
+    let bound_to = stage.node_name(&stage.wait_until_bound("p"));
     stage.make(pod("large").cpu("8"));
     stage.wait_until_rejected("large");
     let (p, large) = (format!("{}/p", stage.name), format!("{}/large", stage.name));
@@ -74,7 +74,7 @@ fn the_command_asks_a_running_scheduler() {
     stage.make_all([node("a").cpu("4"), node("b").cpu("2")]);
     let scheduler = stage.scheduler();
     stage.make(pod("p").cpu("1"));
-    let bound_to = stage.wait_until_bound("p");
+    let bound_to = stage.node_name(&stage.wait_until_bound("p"));
     let url = format!("http://{}", scheduler.address().expect("it serves"));
     let (node_b, namespace) = (stage.node_name("b"), stage.name.as_str());
     let ran = supercargo(&["explain", "pod/p", "-n", namespace, "--server", &url, "--node", &node_b]);
@@ -86,7 +86,7 @@ fn the_command_asks_a_running_scheduler() {
         "{table}"
     );
     assert!(table.contains(&format!("Why not {node_b}")), "{table}");
-    assert_eq!(stage.node_of("p"), Some(bound_to));
+    assert_eq!(stage.node_of("p").map(|node| stage.node_name(&node)), Some(bound_to));
     let unknown = supercargo(&["explain", "q", "--server", &url]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("there is no pod default/q"), "{}", text(&unknown.stderr));
