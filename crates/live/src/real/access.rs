@@ -65,7 +65,7 @@ pub(super) fn find(access: &Access, environment: Environment<'_>) -> Result<Targ
         (None, Some(master), None) => return Ok(Target::plain(master.clone(), environment)?),
         (None, _, context) => match of_environment(environment, context.is_none())? {
             Found::Kubeconfig(kubeconfig) => kubeconfig,
-            Found::Pod(target) => return Ok(*target),
+            Found::Pod(target) => return Ok(target),
         },
     };
     let chosen = kubeconfig.choose(access.context.as_deref())?;
@@ -99,7 +99,7 @@ fn of_file(file: &Path) -> Result<Kubeconfig, Unreachable> {
 
 enum Found {
     Kubeconfig(Kubeconfig),
-    Pod(Box<Target>),
+    Pod(Target),
 }
 
 fn of_environment(environment: Environment<'_>, may_be_pod: bool) -> Result<Found, Unreachable> {
@@ -110,7 +110,7 @@ fn of_environment(environment: Environment<'_>, may_be_pod: bool) -> Result<Foun
         return merged(&files).map(Found::Kubeconfig);
     }
     if may_be_pod && let Some(pod) = in_cluster::find(environment)? {
-        return Ok(Found::Pod(Box::new(pod)));
+        return Ok(Found::Pod(pod));
     }
     let home = environment("HOME").map(|home| Path::new(&home).join(".kube").join("config"));
     match home.filter(|file| file.exists()) {

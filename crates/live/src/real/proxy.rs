@@ -37,9 +37,9 @@ impl Proxy {
             _ => ["HTTP_PROXY", "http_proxy"],
         };
         let either = |names: [&'static str; 2]| {
-            let given =
+            let mut given =
                 names.into_iter().filter_map(|name| Some((name, environment(name)?.into_string().ok()?)));
-            given.filter(|(_, value)| !value.is_empty()).next()
+            given.find(|(_, value)| !value.is_empty())
         };
         let Some((name, address)) = either(names) else { return Ok(None) };
         let exempt = either(["NO_PROXY", "no_proxy"]).map(|(_, list)| list).unwrap_or_default();
