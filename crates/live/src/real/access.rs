@@ -1,7 +1,7 @@
 //! How the API server is found, and who we are to it.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fmt,
     path::{Path, PathBuf},
 };
@@ -60,13 +60,21 @@ pub(super) type Environment<'e> = &'e dyn Fn(&str) -> Option<OsString>;
 pub(super) fn find(access: &Access, environment: Environment<'_>) -> Result<Target, Unreachable> {
     let master = access.master.as_deref().filter(|master| !master.is_empty());
     let master = master.map(|master| address(master, "http").ok_or_else(|| senseless(master))).transpose()?;
-    let kubeconfig = match (&access.kubeconfig, &master, &access.context) {
-        (Some(file), ..) => of_file(file)?,
-        (None, Some(master), None) => return Ok(Target::plain(master.clone(), environment)?),
-        (None, _, context) => match of_environment(environment, context.is_none())? {
-            Found::Kubeconfig(kubeconfig) => kubeconfig,
-            Found::Pod(target) => return Ok(target),
-        },
+    let is_alone = access.kubeconfig.is_none() && access.context.is_none();
+    if is_alone && let Some(master) = master {
+        return Ok(Target::plain(master, environment)?);
+    }
+    let named = environment("KUBECONFIG").filter(|files| !files.is_empty());
+    if is_alone
+        && named.is_none()
+        && let Some(pod) = in_cluster::find(environment)?
+    {
+        return Ok(pod);
+    }
+    let kubeconfig = match (&access.kubeconfig, &named) {
+        (Some(file), _) => of_file(file)?,
+        (None, Some(files)) => merged(files)?,
+        (None, None) => of_home(environment)?,
     };
     let chosen = kubeconfig.choose(access.context.as_deref())?;
     Ok(Target::chosen(&chosen, master, environment)?)
@@ -97,30 +105,17 @@ fn of_file(file: &Path) -> Result<Kubeconfig, Unreachable> {
     })
 }
 
-enum Found {
-    Kubeconfig(Kubeconfig),
-    Pod(Target),
-}
-
-fn of_environment(environment: Environment<'_>, may_be_pod: bool) -> Result<Found, Unreachable> {
-    let named = environment("KUBECONFIG").filter(|files| !files.is_empty());
-    if let Some(named) = &named {
-        let files: Vec<_> =
-            std::env::split_paths(named).filter(|file| !file.as_os_str().is_empty()).collect();
-        return merged(&files).map(Found::Kubeconfig);
-    }
-    if may_be_pod && let Some(pod) = in_cluster::find(environment)? {
-        return Ok(Found::Pod(pod));
-    }
+fn of_home(environment: Environment<'_>) -> Result<Kubeconfig, Unreachable> {
     let home = environment("HOME").map(|home| Path::new(&home).join(".kube").join("config"));
     match home.filter(|file| file.exists()) {
-        Some(file) => of_file(&file).map(Found::Kubeconfig),
+        Some(file) => of_file(&file),
         None => Err(nowhere("not in a pod, KUBECONFIG is not set, and there is no ~/.kube/config").into()),
     }
 }
 
 /// What several files say together. Some may not be there, as with kubectl, but not all.
-fn merged(files: &[PathBuf]) -> Result<Kubeconfig, Unreachable> {
+fn merged(files: &OsStr) -> Result<Kubeconfig, Unreachable> {
+    let files: Vec<_> = std::env::split_paths(files).filter(|file| !file.as_os_str().is_empty()).collect();
     let (there, missing): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.exists());
     if there.is_empty() {
         let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
