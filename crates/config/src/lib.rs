@@ -64,3 +64,4 @@ pub use load::{Loaded, default_configuration, load};
 pub use migrate::{Migrated, migrate};
 pub use schema::schema;
 pub use supercargo_manifest::{Base64, Duration};
+pub use yaml::write as to_yaml;
