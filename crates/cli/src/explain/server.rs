@@ -6,7 +6,7 @@ use supercargo_live::{
     real::{Endpoint, RealWorld},
     world::{Request, World},
 };
-use supercargo_manifest::Problem;
+use supercargo_manifest::{Problem, Problems};
 use supercargo_model::Name;
 use supercargo_sim::explanation::Explanation;
 
@@ -42,7 +42,7 @@ impl RunningScheduler {
     }
 
     /// The scheduler's explanation of a pod.
-    pub(super) fn ask(&self, pod: &str, nodes: &[Name]) -> Result<Explanation, Problem> {
+    pub(super) fn ask(&self, pod: &str, nodes: &[Name]) -> Result<Explanation, Problems> {
         let url = self.server.clone().unwrap_or_default();
         let endpoint = Endpoint {
             url: url.clone(),
@@ -52,19 +52,21 @@ impl RunningScheduler {
             insecure_skip_tls_verify: self.insecure_skip_tls_verify,
         };
         let runtime = runtime()?;
-        let unreachable = |error: supercargo_live::real::Unreachable| Problem::error(error.to_string());
-        let world = runtime.block_on(RealWorld::open_endpoint(&endpoint)).map_err(unreachable)?;
+        let world = runtime.block_on(RealWorld::open_endpoint(&endpoint)).map_err(Problems::from)?;
         let reply = runtime.block_on(world.send(Request::get(path(pod, nodes))));
         let reply = reply.map_err(|error| {
             Problem::error(format!("{url} does not answer: {error}"))
                 .hint("give the address of --secure-port (10259); see also --insecure-skip-tls-verify")
         })?;
         match reply.status {
-            200 => serde_json::from_slice(&reply.body)
-                .map_err(|error| Problem::error(format!("{url} answered something else: {error}"))),
+            200 => {
+                let read = serde_json::from_slice(&reply.body);
+                Ok(read.map_err(|error| Problem::error(format!("{url} answered something else: {error}")))?)
+            }
             401 | 403 => Err(Problem::error(format!("{url} refuses: {}", said(&reply.body)))
-                .hint(format!("give a --token that may get the non-resource URL {EXPLAIN_PATH}"))),
-            status => Err(Problem::error(format!("{url} answered {status}: {}", said(&reply.body)))),
+                .hint(format!("give a --token that may get the non-resource URL {EXPLAIN_PATH}"))
+                .into()),
+            status => Err(Problem::error(format!("{url} answered {status}: {}", said(&reply.body))).into()),
         }
     }
 }

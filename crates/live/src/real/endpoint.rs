@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use kube::{
-    Config,
-    config::{
-        AuthInfo, Cluster, Context, KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext,
-    },
-};
+use supercargo_manifest::Problem;
 
-use super::access::{Unreachable, address};
+use super::{
+    access::{Environment, address},
+    connections::{Pem, Tls, Trusted},
+    credentials::Credentials,
+    target::Target,
+};
 
 /// A server, and how to reach it.
 #[derive(Clone, Debug, Default)]
@@ -26,46 +26,26 @@ pub struct Endpoint {
     pub insecure_skip_tls_verify: bool,
 }
 
-/// The same as a kubeconfig would say it, so that it is treated alike.
-pub(super) async fn config(endpoint: &Endpoint) -> Result<Config, Unreachable> {
-    const NAME: &str = "endpoint";
-    let text = |path: &PathBuf| path.to_string_lossy().into_owned();
-    let cluster = Cluster {
-        server: Some(address(&endpoint.url)?.to_string()),
-        certificate_authority: endpoint.certificate_authority.as_ref().map(text),
-        insecure_skip_tls_verify: Some(endpoint.insecure_skip_tls_verify),
-        ..Cluster::default()
+/// How it is asked.
+pub(super) fn find(endpoint: &Endpoint, environment: Environment<'_>) -> Result<Target, Problem> {
+    let Some(server) = address(&endpoint.url, "https") else {
+        let message = format!("the address makes no sense: {}", endpoint.url);
+        return Err(Problem::error(message).hint("write it like https://10.0.0.1:10259"));
     };
-    let auth_info = AuthInfo {
-        token: endpoint.token.clone().map(Into::into),
-        token_file: endpoint.token_file.as_ref().map(text),
-        ..AuthInfo::default()
+    let mut target = Target::plain(server, environment)?;
+    if target.server.scheme_str() == Some("https") {
+        let trusted = match &endpoint.certificate_authority {
+            _ if endpoint.insecure_skip_tls_verify => Trusted::Anybody,
+            Some(file) => Trusted::Authorities(Pem::File(file.clone())),
+            None => Trusted::System,
+        };
+        target.tls = Tls { trusted, ..Tls::none() };
+        target.tls.check().map_err(|fault| Problem::error(fault.what()))?;
+    }
+    target.credentials = match (&endpoint.token, &endpoint.token_file) {
+        (Some(token), _) => Credentials::token(token).map_err(Problem::error)?,
+        (None, Some(file)) => Credentials::token_file(file.clone()).map_err(Problem::error)?,
+        (None, None) => Credentials::none(),
     };
-    let context = Context { cluster: NAME.to_owned(), user: Some(NAME.to_owned()), ..Context::default() };
-    let written = Kubeconfig {
-        clusters: vec![NamedCluster {
-            name: NAME.to_owned(),
-            cluster: Some(cluster),
-            ..NamedCluster::default()
-        }],
-        auth_infos: vec![NamedAuthInfo {
-            name: NAME.to_owned(),
-            auth_info: Some(auth_info),
-            ..NamedAuthInfo::default()
-        }],
-        contexts: vec![NamedContext {
-            name: NAME.to_owned(),
-            context: Some(context),
-            ..NamedContext::default()
-        }],
-        current_context: Some(NAME.to_owned()),
-        ..Kubeconfig::default()
-    };
-    let unusable = |error: kube::config::KubeconfigError| {
-        Unreachable::new(
-            format!("{} cannot be asked: {error}", endpoint.url),
-            "look at the files that flags name",
-        )
-    };
-    Config::from_custom_kubeconfig(written, &KubeConfigOptions::default()).await.map_err(unusable)
+    Ok(target)
 }
