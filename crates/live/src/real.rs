@@ -47,6 +47,7 @@ use crate::world::{
 };
 use connections::Connections;
 use credentials::Credentials;
+use target::Target;
 use threads::Threads;
 use throttle::Throttle;
 
