@@ -62,7 +62,7 @@ impl Inputs {
         let reader = Reader::new(declared).keeping([Kind::Node, Kind::Pod].into_iter().filter(|_| asks));
         match (read_with(reader, self.cluster.iter().chain(&self.pods)), configuration) {
             (Ok(mut objects), Ok(configuration)) => {
-                self.preferred.put(&mut objects, &configuration)?;
+                console.warnings(&self.preferred.put(&mut objects, &configuration)?);
                 tell_skipped(&objects, console);
                 let extender_caller =
                     asks.then(|| ExtenderCaller::new(&configuration, &objects)).transpose()?;

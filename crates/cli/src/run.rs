@@ -188,7 +188,7 @@ fn access(options: &Options, configuration: &Configuration) -> Access {
     Access {
         kubeconfig: options.kubeconfig.clone().or(in_configuration),
         master: options.master.clone(),
-        queries_per_second: (connection.is_limited && connection.qps > 0.0).then_some(connection.qps),
+        queries_per_second: connection.queries_per_second(),
         burst: connection.burst,
     }
 }

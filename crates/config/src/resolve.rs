@@ -134,6 +134,7 @@ fn profile<'r>(
         loaded: known.loaded.clone(),
     };
     plugin_args::check(at, fields, &profile, registry, text, problems);
+    plugin_args::check_absent(at, &merged, &profile, registry, text, problems);
     ((merged, known), profile)
 }
 

@@ -267,6 +267,8 @@ pub enum Measured {
     },
     /// What an operator wrote for a plugin cannot be read.
     UnreadableInput,
+    /// What an operator is to write for a plugin is not there, or is there again.
+    MissingInput(bool),
 }
 
 /// A kind of work that runs beside the scheduler.

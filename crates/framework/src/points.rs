@@ -394,6 +394,13 @@ pub enum Observed<'a> {
         /// Namespace and name.
         key: &'a Key,
     },
+    /// Everything has been read for the first time, and an object that is watched for the plugin is not there.
+    Missing {
+        /// Its kind.
+        kind: Kind,
+        /// Namespace and name.
+        key: &'a Key,
+    },
 }
 
 /// Told what the API server tells, before the cluster shows it and before pods are woken by it.

@@ -157,6 +157,7 @@ impl Handle for LiveHandle {
             Measured::Victims(victims) => self.meter.preempts(victims),
             Measured::Evicted { success, took } => self.meter.evicted(success, took),
             Measured::UnreadableInput => self.meter.input_is_unreadable(),
+            Measured::MissingInput(is_missing) => self.meter.input_is_missing(is_missing),
         }
     }
 

@@ -82,7 +82,19 @@ impl Scheduler {
         if self.unsynced.is_empty() {
             let cluster = self.engine.cluster();
             tracing::info!(nodes = cluster.node_count(), pods = cluster.pods().len(), "caches synced");
+            self.tell_missing();
             self.synced.send_replace(true);
+        }
+    }
+
+    /// Tells plugins which of the objects that are watched for them are not there.
+    fn tell_missing(&self) {
+        for profile in self.engine.profiles().iter() {
+            for (_, kind, key) in profile.watched() {
+                if self.engine.cluster().object(kind, &key).is_none() {
+                    profile.observe(&Observed::Missing { kind, key: &key });
+                }
+            }
         }
     }
 

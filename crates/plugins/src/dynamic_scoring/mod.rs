@@ -102,6 +102,8 @@ struct Texts {
     last: Option<(Name, Arc<Preferences>)>,
     /// A text that was told, and cannot be read: in its place holds what was read last.
     broken: Option<Name>,
+    /// There is no ConfigMap, or it has no such key; and that was told.
+    missing: bool,
 }
 
 impl DynamicScoring {
@@ -112,6 +114,17 @@ impl DynamicScoring {
 
     fn texts(&self) -> MutexGuard<'_, Texts> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes whether there is a text, and counts the change.
+    fn is_missing(&self, missing: bool) {
+        let mut texts = self.texts();
+        if missing {
+            (texts.last, texts.broken) = (None, None);
+        }
+        if std::mem::replace(&mut texts.missing, missing) != missing {
+            self.handle.measure(Measured::MissingInput(missing));
+        }
     }
 
     /// The preferences that hold; `None` if there is no text.
@@ -141,15 +154,21 @@ impl DynamicScoring {
     /// The ConfigMap is there, or has changed. In place of a broken text holds the last good one.
     fn map_is(&self, map: &ConfigMap, uid: &Name, scheduler_name: &Name) {
         let Some(text) = map.data.get(&self.place.key) else {
-            *self.texts() = Texts::default();
+            self.is_missing(true);
             self.log(Level::Warn, "DynamicScoring prefers no node: the ConfigMap has no such key", "");
             return;
         };
+        self.is_missing(false);
         match read(&self.place.source(text)) {
             Ok(preferences) => {
                 let entries = format!(" entries={}", preferences.entries().len());
-                let last = Some((text.clone(), Arc::new(preferences)));
-                *self.texts() = Texts { last, broken: None };
+                for warning in preferences.warnings() {
+                    let reason = format!(" reason={:?}", in_a_line(warning));
+                    self.log(Level::Warn, "DynamicScoring is read, and something is odd", &reason);
+                }
+                let mut texts = self.texts();
+                (texts.last, texts.broken) = (Some((text.clone(), Arc::new(preferences))), None);
+                drop(texts);
                 self.log(Level::Info, "DynamicScoring has changed", &entries);
             }
             Err(problems) => {
@@ -200,8 +219,17 @@ impl Observe for DynamicScoring {
                 self.map_is(map, uid, scheduler_name);
             }
             Observed::Gone { kind: Kind::ConfigMap, key } if **key == self.place.config_map => {
-                *self.texts() = Texts::default();
+                self.is_missing(true);
                 self.log(Level::Info, "DynamicScoring prefers no node: the ConfigMap is gone", "");
+            }
+            Observed::Missing { kind: Kind::ConfigMap, key } if **key == self.place.config_map => {
+                self.is_missing(true);
+                let profile = format!(" profile={scheduler_name}");
+                self.log(
+                    Level::Warn,
+                    "DynamicScoring finds no ConfigMap, and so prefers none of the nodes",
+                    &profile,
+                );
             }
             _ => {}
         }
