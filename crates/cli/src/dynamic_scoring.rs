@@ -250,7 +250,7 @@ fn check(places: &BTreeMap<Place, Name>, objects: &Objects, all: &[String]) -> R
                 Err(more) => problems.extend(more),
             },
             Some((map, None)) => {
-                let keys = map.data.keys().map(|key| &**key);
+                let keys = map.data.iter().map(|(key, _)| &**key);
                 let what = format!("the ConfigMap {} has no key {}", place.config_map, place.key);
                 problems.push(missing(scheduler, &what, &place.key, keys));
             }

@@ -1,5 +1,7 @@
 //! Logs: to stderr, as text or JSON, as much as `--v` and `--vmodule` say.
 
+mod json;
+
 use std::{
     io::{self, IsTerminal},
     path::Path,
@@ -49,7 +51,7 @@ pub(super) fn start(options: &Options) -> Result<PodLines, Problem> {
     let lines = tracing_subscriber::fmt::layer().with_writer(writer);
     let layer = match is_json {
         false => lines.with_ansi(io::stderr().is_terminal() && !splits).boxed(),
-        true => lines.json().boxed(),
+        true => lines.event_format(json::JsonLines).boxed(),
     };
     let pod_lines = PodLines::new(options.verbosity);
     let filter = everywhere.or(here).and(pod_lines.clone());

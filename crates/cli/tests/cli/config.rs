@@ -88,10 +88,13 @@ fn a_policy_is_translated() {
 #[test]
 fn a_plugin_without_its_arguments_is_told_by_name_file_and_line_wherever_it_would_run() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (plugin, field) in [("DynamicScoring", "configMap.namespace"), ("RequestedToCapacityRatio", "shape")] {
-        let text = format!("{HEADER}profiles:\n- plugins:\n    score:\n      enabled:\n      - name: {plugin}\n");
+    for (plugin, field) in [("DynamicScoring", "configMap.namespace"), ("RequestedToCapacityRatio", "shape")]
+    {
+        let text =
+            format!("{HEADER}profiles:\n- plugins:\n    score:\n      enabled:\n      - name: {plugin}\n");
         fs::write(folder.path().join("config.yaml"), text).expect("written");
-        fs::write(folder.path().join("pod.yaml"), "{apiVersion: v1, kind: Pod, metadata: {name: p}}").expect("written");
+        fs::write(folder.path().join("pod.yaml"), "{apiVersion: v1, kind: Pod, metadata: {name: p}}")
+            .expect("written");
         for command in [
             "config check config.yaml",
             "config effective config.yaml",
@@ -103,7 +106,10 @@ fn a_plugin_without_its_arguments_is_told_by_name_file_and_line_wherever_it_woul
             let ran = run(folder.path(), command, "");
             assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{command}: {ran}");
             let told = format!("the plugin {plugin} needs arguments, and none are given: {field}");
-            assert!(ran.stderr.contains("error: config.yaml:7:15: ") && ran.stderr.contains(&told), "{command}: {ran}");
+            assert!(
+                ran.stderr.contains("error: config.yaml:7:15: ") && ran.stderr.contains(&told),
+                "{command}: {ran}"
+            );
         }
     }
 }
