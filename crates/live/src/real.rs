@@ -54,6 +54,8 @@ pub struct RealWorld {
     seed: RandomState,
     drawn: AtomicU64,
     server: Arc<Server>,
+    namespace: String,
+    checks_certificate: bool,
     threads: Threads,
 }
 
@@ -77,6 +79,8 @@ impl RealWorld {
             seed: RandomState::new(),
             drawn: AtomicU64::new(0),
             server: Arc::new(server),
+            namespace: config.default_namespace,
+            checks_certificate: !config.accept_invalid_certs,
             threads: Threads::default(),
         })
     }
@@ -84,6 +88,16 @@ impl RealWorld {
     /// Where the API server is.
     pub fn server(&self) -> &str {
         &self.server.base
+    }
+
+    /// Whether the API server has to show a certificate that is trusted.
+    pub fn checks_certificate(&self) -> bool {
+        self.checks_certificate
+    }
+
+    /// The namespace of the kubeconfig's context, or of the pod that the process runs in; `default` if they name none.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
     }
 }
 

@@ -99,7 +99,8 @@ fn the_manifest_of_a_config_map_does_as_well() {
 
 /// The scores before normalizing and after, of `new` and `old`.
 fn explained(arguments: &str, more: &[(&str, &str)]) -> (serde_json::Value, serde_json::Value) {
-    let all = format!("explain p --cluster nodes.yaml pod.yaml --config config.yaml -o json {arguments}");
+    let all =
+        format!("explain p --cluster nodes.yaml --cluster pod.yaml --config config.yaml -o json {arguments}");
     let ran = supercargo(&all, more);
     assert_eq!(ran.code, Some(0), "{ran}");
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
@@ -126,9 +127,10 @@ fn preferences_come_from_a_file_or_from_the_objects_and_the_time_is_told() {
 
 #[test]
 fn simulate_tells_what_is_wrong_with_the_preferences() {
-    let simulate = "simulate --cluster nodes.yaml pod.yaml";
+    let simulate = "simulate --cluster nodes.yaml --cluster pod.yaml";
     let broken = config_map(&SCORES.replace("kind: DynamicScoring", "kind: Scores"));
-    let ran = supercargo(&format!("{simulate} map.yaml --config config.yaml"), &[("map.yaml", &broken)]);
+    let ran =
+        supercargo(&format!("{simulate} --cluster map.yaml --config config.yaml"), &[("map.yaml", &broken)]);
     assert_eq!(ran.code, Some(2), "{ran}");
     assert!(ran.stderr.contains("\nerror: configmap/ops/scores/now.yaml:2:7: kind: "), "{ran}");
     let unused = supercargo(&format!("{simulate} --dynamic-scoring scores.yaml"), &[]);
@@ -166,7 +168,8 @@ fn texts_as_the_proposal_has_them_are_read_with_a_warning() {
         let told: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
         assert_eq!(told["nodes"], serde_json::json!(nodes), "{text}");
         let map = config_map(text);
-        let simulate = "simulate --cluster nodes.yaml pod.yaml map.yaml --config config.yaml";
+        let simulate =
+            "simulate --cluster nodes.yaml --cluster pod.yaml --cluster map.yaml --config config.yaml";
         let ran = supercargo(simulate, &[("map.yaml", &map)]);
         assert_eq!(ran.code, Some(0), "{ran}");
         assert_eq!(ran.stderr.matches("warning: configmap/ops/scores/now.yaml").count(), 1, "{ran}");
@@ -185,7 +188,9 @@ fn a_config_map_that_is_missing_or_misnamed_is_told_once() {
         (&*other_key, "the ConfigMap ops/scores has no key now.yaml", "did you mean now.yml?"),
     ] {
         for command in ["simulate", "explain p"] {
-            let all = format!("{command} --cluster nodes.yaml pod.yaml --pods map.yaml --config config.yaml");
+            let all = format!(
+                "{command} --cluster nodes.yaml --cluster pod.yaml --pods map.yaml --config config.yaml"
+            );
             let ran = supercargo(&all, &[("map.yaml", objects)]);
             assert_eq!(ran.code, Some(0), "{ran}");
             let line = format!("warning: DynamicScoring of default-scheduler prefers no node: {told}");
@@ -194,7 +199,7 @@ fn a_config_map_that_is_missing_or_misnamed_is_told_once() {
         }
     }
     let there = supercargo(
-        "simulate --cluster nodes.yaml pod.yaml map.yaml --config config.yaml",
+        "simulate --cluster nodes.yaml --cluster pod.yaml --cluster map.yaml --config config.yaml",
         &[("map.yaml", &config_map(SCORES))],
     );
     assert_eq!(there.stderr.matches("prefers no node").count(), 0, "{there}");

@@ -53,6 +53,7 @@ impl Complaints {
 
     fn say_as(&self, world: &dyn World, kind: Kind, sort: &str, what: &str) {
         if let Some(Line { kinds, suppressed }) = self.line(world.uptime(), kind, sort) {
+            let suppressed = (suppressed > 0).then_some(suppressed);
             tracing::warn!(kinds, suppressed, "{what}");
         }
     }

@@ -247,7 +247,7 @@ impl Scheduler {
             Reason::SchedulerError => Attempted::Error,
         };
         self.meter.attempted(&pod.spec.scheduler_name, how, now - started);
-        tracing::info!(target: PODS_TARGET, pod = %pod.key(), message, "not scheduled");
+        tracing::info!(target: PODS_TARGET, pod = %pod.key(), reason = message, "not scheduled");
         self.recorder.keep(pod, || RecordKind::Failed {
             message: message.to_owned(),
             nominated_node: match &claim {
