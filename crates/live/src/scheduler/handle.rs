@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use supercargo_framework::{
     Status, Verdict,
+    checks::WaitingCheck,
     handle::{
         ApiError, ApiFailure, ApiRequest, Check, Effect, Handle, Level, Look, Measured, Occurrence, Verb,
         View, Work,
@@ -26,7 +27,6 @@ use super::{
     Report,
     binding::{Turns, send_binding},
     meter::{Meter, Task, VolumeStage},
-    waits::Wait,
 };
 use crate::{
     events::{Event, EventRecorder},
@@ -89,7 +89,11 @@ impl Handle for LiveHandle {
     fn until(&self, check: Check) -> Effect<'static, Verdict> {
         let id = self.checks.fetch_add(1, Ordering::Relaxed);
         let (found, ends) = oneshot::channel();
-        let sent = self.report_to.send(Report::Check(id, Wait { check, found }));
+        // Whoever waited may have given up since.
+        let found = Box::new(move || {
+            let _ = found.send(());
+        });
+        let sent = self.report_to.send(Report::Check(id, WaitingCheck { check, found }));
         let takes_back = TakesBack { check: id, report_to: Some(self.report_to.clone()) };
         Box::pin(async move {
             let found = if sent.is_ok() { ends.await.ok() } else { None };

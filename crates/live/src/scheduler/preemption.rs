@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
+    binding_signal::CalledOff,
     handle::View,
     preemption::{Nomination, PreemptionCycle},
 };
 use supercargo_model::Pod;
 
-use super::{Scheduler, signal::CalledOff};
+use super::Scheduler;
 use crate::status;
 
 impl Scheduler {

@@ -24,7 +24,6 @@ use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 use crate::fast_parts::only_without_volumes;
 
-pub mod annotations;
 mod assumed;
 pub mod bind;
 mod bound;
@@ -36,6 +35,8 @@ mod plan;
 mod progress;
 mod reach;
 mod write;
+
+pub use supercargo_model::storage::annotations;
 
 pub use plan::{ClaimId, VolumePlan, plan};
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use supercargo_model::quantity::Quantity;
+use supercargo_model::{
+    quantity::Quantity,
+    storage::annotations::{BIND_COMPLETED, SELECTED_NODE},
+};
 
 use super::follow::Follower;
 use crate::Failure;
@@ -13,7 +16,6 @@ use crate::object::{self, as_map, at, items, map_at, name, namespace, text, uid}
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
 use crate::store::Object;
 
-const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 const CONTROLLER: &str = "persistentvolume-controller";
 
@@ -158,7 +160,7 @@ fn bind(api: &Api, claim: &Value, volume: &Value) -> Result<(), Failure> {
     let mut claim = claim.clone();
     map_at(&mut claim, "spec").insert("volumeName".to_owned(), volume_name.as_str().into());
     let annotations = map_at(&mut claim, "metadata").entry("annotations").or_insert(Value::Null);
-    as_map(annotations).insert("pv.kubernetes.io/bind-completed".to_owned(), "yes".into());
+    as_map(annotations).insert(BIND_COMPLETED.to_owned(), "yes".into());
     let (claim_namespace, claim_name) = (namespace(&claim).to_owned(), name(&claim).to_owned());
     let place = Place::new(&PERSISTENT_VOLUME_CLAIMS, &claim_namespace, &claim_name);
     let stored = api.update(place, "", claim, &caller)?;
