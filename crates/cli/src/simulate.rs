@@ -106,8 +106,8 @@ fn next(
 /// records of the others.
 #[derive(Default)]
 struct Outline {
-    /// The number of the last attempt, by the pod's uid.
-    last: HashMap<Name, u32>,
+    /// The number of the last attempt, and whether what it came to could not be bound, by the pod's uid.
+    last: HashMap<Name, (u32, bool)>,
     evicted: HashSet<Name>,
 }
 
@@ -118,13 +118,18 @@ impl Outline {
             next(&mut scheduler, extender_caller.as_deref_mut(), false, |_, _| false)
         {
             outline.evicted.extend(victims(&attempt.placement).map(|victim| victim.uid.clone()));
-            outline.last.insert(attempt.pod.uid.clone(), attempt.number);
+            outline.last.insert(attempt.pod.uid.clone(), (attempt.number, attempt.binding_failed));
         }
         outline
     }
 
-    fn is_last(&self, uid: &str, number: u32) -> bool {
-        self.last.get(uid) == Some(&number)
+    fn is_last(&self, attempt: &Attempt) -> bool {
+        self.last.get(&attempt.pod.uid) == Some(&(attempt.number, attempt.binding_failed))
+    }
+
+    /// Whether nothing is decided about a pod after this attempt.
+    fn is_decided(&self, uid: &str, number: u32) -> bool {
+        self.last.get(uid).is_some_and(|(last, _)| *last == number)
     }
 }
 
@@ -158,10 +163,10 @@ fn print_json(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let mut made_room: HashMap<Name, Nomination> = HashMap::new();
-    let is_last = |uid: &str, number| outline.is_last(uid, number);
-    while let Some((attempt, took)) = next(scheduler, extender_caller.as_deref_mut(), timed, is_last) {
+    let in_full = |uid: &str, number| outline.is_decided(uid, number);
+    while let Some((attempt, took)) = next(scheduler, extender_caller.as_deref_mut(), timed, in_full) {
         let uid = &attempt.pod.uid;
-        if let (Placement::Decided(decision), true) = (&attempt.placement, is_last(uid, attempt.number)) {
+        if let (Placement::Decided(decision), true) = (&attempt.placement, outline.is_last(&attempt)) {
             let report = Report::new(decision).after(attempt.number, made_room.remove(uid).as_ref());
             let report = Report { evicted: outline.evicted.contains(uid), ..report };
             let line = Line { report, took_microseconds: took.map(|took| took.as_micros()) };

@@ -15,9 +15,9 @@ use crate::{
     handle::{Handle, HandleRef},
     opaque::{PluginFilter, PluginScore},
     points::{
-        Bind, CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Observe, Observed, Permission, Permit, PostBind,
-        PostFilter, PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, Reserve,
-        Score, ScoreInput,
+        Bind, CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Observe, Observed, Permission,
+        Permit, PostBind, PostFilter, PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome,
+        Prepared, Reserve, Score, ScoreInput,
     },
     preemption::{
         Adviser, Candidate, FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, NotNominated,

@@ -7,8 +7,8 @@ use std::{
 
 use futures_util::StreamExt;
 use serde_json::{Value, json};
-use supercargo_live::world::{Reply, Request, Unanswered, World};
 use supercargo_framework::virtual_time::Executor;
+use supercargo_live::world::{Reply, Request, Unanswered, World};
 use supercargo_simulation::{clock::api_server, world::SimulatedWorld};
 use supercargo_testcluster::{ApiServer, Fault, FaultRule, Kubelets, Options};
 

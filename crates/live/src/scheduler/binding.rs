@@ -230,7 +230,8 @@ async fn wait_for_permission(world: &SharedWorld, job: &Job) -> Result<(), Faile
     }
     let began = world.uptime();
     let waited = |code| job.meter.waited_on_permit(code, world.uptime() - began);
-    let permissions = Box::pin(try_join_all(job.waits.iter().map(|wait| wait.permission(world.sleep(wait.timeout)))));
+    let permissions =
+        Box::pin(try_join_all(job.waits.iter().map(|wait| wait.permission(world.sleep(wait.timeout)))));
     let permitted = select(permissions, Box::pin(job.signal.called_off())).await;
     job.waiting.remove(&job.popped.pod.uid);
     let rejection = match permitted {

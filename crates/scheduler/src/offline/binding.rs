@@ -12,7 +12,7 @@ use supercargo_engine::{At, Decision, EngineProfile, Failure, Outcome, Placement
 use supercargo_framework::{
     Status,
     assumed::ReserveCycle,
-    binding_signal::BindingSignal,
+    binding_signal::{BindingSignal, CalledOff},
     event::Change,
     handle::{Effect, Handle},
     points::Bound,
@@ -86,9 +86,8 @@ impl Job {
     async fn carry_out(self) -> Result<(), Failed> {
         if let Some(signal) = &self.signal {
             self.wait_for_permission(signal).await?;
-            let called_off = |why: supercargo_framework::binding_signal::CalledOff| {
-                Failed::Error(why.in_pre_bind(self.prepares.as_deref().unwrap_or_default()))
-            };
+            let called_off =
+                |why: CalledOff| Failed::Error(why.in_pre_bind(self.prepares.as_deref().unwrap_or_default()));
             match select(Box::pin(self.prepare()), Box::pin(signal.called_off())).await {
                 Either::Left((prepared, _)) => prepared?,
                 Either::Right((why, _)) => return Err(called_off(why)),
@@ -108,8 +107,7 @@ impl Job {
             return Ok(());
         }
         let permissions = self.waits.iter().map(|wait| wait.permission(self.handle.sleep(wait.timeout)));
-        let permitted =
-            select(Box::pin(try_join_all(permissions)), Box::pin(signal.called_off())).await;
+        let permitted = select(Box::pin(try_join_all(permissions)), Box::pin(signal.called_off())).await;
         self.handle.waiting.remove(&self.pod.uid);
         let rejection = match permitted {
             Either::Left((Ok(_), _)) => {
@@ -197,17 +195,15 @@ impl OfflineScheduler {
             Poll::Pending => {
                 let (process, number) = (self.tasks.process(), self.decided);
                 let (reports, uid) = (self.handle.reports.clone(), pod.uid.clone());
-                self.tasks.spawn(
-                    process,
-                    Box::pin(async move { reports.push(Report::Bound(uid, binding.await)) }),
-                );
+                self.tasks
+                    .spawn(process, Box::pin(async move { reports.push(Report::Bound(uid, binding.await)) }));
                 let waits_for = waits_for.unwrap_or_default();
-                let assumed =
-                    Assumed { popped: popped.clone(), node, signal, process, waits_for, number };
+                let assumed = Assumed { popped: popped.clone(), node, signal, process, waits_for, number };
                 self.assumed.insert(pod.uid.clone(), assumed);
             }
         }
-        Some(Attempt { pod, number: popped.attempts, at: self.now(), placement })
+        let (number, at) = (popped.attempts, self.now());
+        Some(Attempt { pod, number, at, placement, binding_failed: false })
     }
 
     /// Keeps what the pod needs on its node for it. The plugins whose permission has to be waited for.
@@ -322,7 +318,8 @@ impl OfflineScheduler {
             },
         };
         let placement = Placement::Decided(Box::new(decision));
-        Some(Attempt { pod, number: popped.attempts, at: self.now(), placement })
+        let (number, at) = (popped.attempts, self.now());
+        Some(Attempt { pod, number, at, placement, binding_failed: true })
     }
 
     /// Nothing more can happen: bindings that still wait do so in vain. Whether there are any.

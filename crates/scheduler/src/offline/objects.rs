@@ -250,13 +250,16 @@ fn as_json(object: &Object) -> Option<Value> {
 }
 
 fn map(labels: &Labels) -> Value {
-    Value::Object(labels.iter().map(|(key, value)| (key.to_string(), (**value).into())).collect::<Map<_, _>>())
+    Value::Object(
+        labels.iter().map(|(key, value)| (key.to_string(), (**value).into())).collect::<Map<_, _>>(),
+    )
 }
 
 fn pod_as_json(pod: &Pod) -> Value {
     let mut conditions = Vec::new();
     if pod.preempted {
-        conditions.push(json!({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}));
+        conditions
+            .push(json!({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}));
     }
     if let Some(why) = &pod.not_scheduled {
         let (reason, message) = (&*why.reason, &*why.message);

@@ -26,7 +26,8 @@ impl OfflineScheduler {
     /// Pods whose deletion was asked for before the start leave after their grace periods, from the start on.
     pub(super) fn expect_departures(&mut self) {
         let pods = self.engine.cluster().pods().filter(|pod| pod.terminating);
-        let mut leaving: Vec<(Key, Duration)> = pods.map(|pod| (pod.key(), grace_period(pod, None))).collect();
+        let mut leaving: Vec<(Key, Duration)> =
+            pods.map(|pod| (pod.key(), grace_period(pod, None))).collect();
         leaving.sort();
         leaving.into_iter().for_each(|(pod, span)| self.departs(pod, span));
     }

@@ -86,7 +86,8 @@ where
     E: Future<Output = Verdict> + Send + 'static,
 {
     let mut registry = supercargo_plugins::registry();
-    let effect = move |args: &supercargo_framework::registry::Args<'_>| Ok(Before(args.handle(), effect.clone()));
+    let effect =
+        move |args: &supercargo_framework::registry::Args<'_>| Ok(Before(args.handle(), effect.clone()));
     registry.add(define("Before", effect).pre_bind().reads(&TICKETS));
     let enabled = "preBind: {enabled: [{name: Before}]}";
     let mut scheduler = scheduler(&registry, enabled, &[sized("n", "2"), asks("old", "1").on("n")], pods);
@@ -94,13 +95,8 @@ where
     (scheduler, course)
 }
 
-static TICKETS: ApiResource = ApiResource {
-    group: "example.com",
-    version: "v1",
-    plural: "tickets",
-    kind: "Ticket",
-    namespaced: true,
-};
+static TICKETS: ApiResource =
+    ApiResource { group: "example.com", version: "v1", plural: "tickets", kind: "Ticket", namespaced: true };
 
 fn node_of(scheduler: &super::OfflineScheduler, pod: &str) -> Option<String> {
     let pod = scheduler.engine().cluster().pod(&Key::new("default", pod))?;
@@ -149,7 +145,8 @@ fn what_effects_write_is_there_and_wakes_others() {
         handle.create(&TICKETS, &pod.key(), json!({"spec": {"for": "slow"}})).await?;
         handle.merge_patch(&TICKETS, &pod.key(), "status", json!({"status": {"ok": true}})).await?;
         let key = pod.key();
-        let ok = handle.with_cluster(move |view| view.cluster.custom(&TICKETS, &key)?.read("/status/ok").ok());
+        let ok =
+            handle.with_cluster(move |view| view.cluster.custom(&TICKETS, &key)?.read("/status/ok").ok());
         assert_eq!(ok.await?, Some(true));
         handle.delete(&ApiResource::PODS, &old, "another").await.expect_err("it is another pod");
         handle.delete(&ApiResource::PODS, &old, "old").await?;
@@ -190,7 +187,8 @@ fn bind_plugins_bind_and_are_told_after() {
     let told = Arc::<std::sync::Mutex<Vec<String>>>::default();
     let mut registry = supercargo_plugins::registry();
     let heard = told.clone();
-    registry.add(define("Elsewhere", move |args| Ok(Elsewhere(args.handle(), heard.clone()))).bind().post_bind());
+    registry
+        .add(define("Elsewhere", move |args| Ok(Elsewhere(args.handle(), heard.clone()))).bind().post_bind());
     let enabled = "bind: {enabled: [{name: Elsewhere}, {name: DefaultBinder}], disabled: [{name: '*'}]}, \
                    postBind: {enabled: [{name: Elsewhere}]}";
     let on_a = |name: &str| asks(name, "1").set("/spec/nodeSelector/name", "a");

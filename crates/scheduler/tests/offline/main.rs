@@ -20,7 +20,12 @@ use supercargo_scheduler::{
 type Decide = fn(&mut Engine, &Arc<Pod>) -> Option<Placement>;
 
 /// A scheduler with the plugins of a registry, some of them enabled besides the default ones.
-fn scheduler(registry: &Registry, enabled: &str, objects: &[Builder], pending: &[Builder]) -> OfflineScheduler {
+fn scheduler(
+    registry: &Registry,
+    enabled: &str,
+    objects: &[Builder],
+    pending: &[Builder],
+) -> OfflineScheduler {
     let text = format!(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{{plugins: {{{enabled}}}}}]"
     );
@@ -167,10 +172,7 @@ fn each_victim_takes_as_long_to_leave_as_it_says() {
     );
     check(
         "one that leaves anyway",
-        &[
-            sized("n", "1"),
-            leaving(asks("v", "1").on("n")).set("/metadata/deletionGracePeriodSeconds", 7),
-        ],
+        &[sized("n", "1"), leaving(asks("v", "1").on("n")).set("/metadata/deletionGracePeriodSeconds", 7)],
         &[asks("p", "1")],
         &["0s p#1: unschedulable", "7s p#2: n"],
     );
