@@ -251,3 +251,21 @@ impl Progress {
         self.0.finish_and_clear();
     }
 }
+
+/// Says on stderr what is being done while nobody knows for how long, if there is a terminal to watch it on.
+pub(crate) struct Spinner(ProgressBar);
+
+impl Spinner {
+    pub(crate) fn new(console: &Console) -> Self {
+        Self(if console.may_show_progress() { ProgressBar::new_spinner() } else { ProgressBar::hidden() })
+    }
+
+    pub(crate) fn say(&self, what: String) {
+        self.0.set_message(what);
+        self.0.tick();
+    }
+
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -6,7 +6,11 @@
 pub mod bench;
 pub mod configurations;
 pub mod conformance;
+pub mod priority_classes;
 pub mod report;
 pub mod sampling;
 pub mod simulate;
 pub mod trace;
+pub mod utilisation;
+pub mod what_if;
+pub mod workloads;
