@@ -36,7 +36,7 @@ mod document;
 mod effective;
 mod extender;
 mod header;
-mod known;
+mod profile_plugins;
 mod legacy;
 mod load;
 mod merge;
@@ -58,7 +58,7 @@ pub use base64::Base64;
 pub use configuration::{
     Arguments, ClientConnection, Configuration, LeaderElection, ProfileConfiguration, ReadyProfile,
 };
-pub use diff::{Change, diff};
+pub use diff::{ConfigDifference, diff};
 pub use document::TieBreak;
 pub use effective::{Effective, EffectivePlugin, TableRow};
 pub use extender::{Extender, ExtenderTls, ManagedResource};

@@ -488,16 +488,16 @@ impl Profile {
     }
 
     fn count_preemption(&self, plugin: &dyn PostFilter) {
-        if let Some(stopwatch) = self.stopwatch.get().filter(|_| plugin.makes_room()) {
+        if let Some(stopwatch) = self.stopwatch.get().filter(|_| plugin.preempts()) {
             stopwatch.preemption_attempted();
         }
     }
 
     /// Lets the plugin that found room for a pod begin to make it.
-    pub fn make_room(&self, cycle: &mut dyn PreemptionCycle, pod: &Arc<Pod>, nomination: &Nomination) {
+    pub fn preempt(&self, cycle: &mut dyn PreemptionCycle, pod: &Arc<Pod>, nomination: &Nomination) {
         let found = self.post_filter.iter().find(|named| named.name == nomination.plugin);
         if let Some(Named { plugin, .. }) = found {
-            plugin.make_room(cycle, pod, nomination);
+            plugin.preempt(cycle, pod, nomination);
         }
     }
 

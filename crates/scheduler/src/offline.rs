@@ -223,7 +223,7 @@ impl OfflineScheduler {
         let failure = decision.failure().unwrap_or(Failure::Error);
         let claim = match &decision.preemption {
             Some(Ok(nomination)) => {
-                self.make_room(pod, nomination);
+                self.preempt(pod, nomination);
                 Claim::On(nomination.node.clone())
             }
             _ if decision.clears_nomination => Claim::Dropped,
@@ -232,9 +232,9 @@ impl OfflineScheduler {
         self.park(&pod.uid, failure, claim);
     }
 
-    fn make_room(&mut self, pod: &Arc<Pod>, nomination: &Nomination) {
+    fn preempt(&mut self, pod: &Arc<Pod>, nomination: &Nomination) {
         if let Some(profile) = self.engine.profiles().shared(&pod.spec.scheduler_name) {
-            profile.profile.make_room(self, pod, nomination);
+            profile.profile.preempt(self, pod, nomination);
         }
     }
 

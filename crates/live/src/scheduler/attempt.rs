@@ -191,7 +191,7 @@ impl Scheduler {
         let failure = decision.failure().unwrap_or(Failure::Error);
         let claim = match &decision.preemption {
             Some(Ok(nomination)) => {
-                self.make_room(pod, nomination);
+                self.preempt(pod, nomination);
                 Claim::On(nomination.node.clone())
             }
             _ if decision.clears_nomination => Claim::Dropped,

@@ -49,18 +49,18 @@ const BINDINGS_AT_ONCE: usize = 32;
 const MAX_READY: usize = 1024;
 
 /// The turns that bindings take on their way to the API server.
-pub(super) struct Turns {
+pub(super) struct BindingTurns {
     turns: Semaphore,
     ready: AtomicUsize,
 }
 
-impl Default for Turns {
+impl Default for BindingTurns {
     fn default() -> Self {
         Self { turns: Semaphore::new(BINDINGS_AT_ONCE), ready: AtomicUsize::new(0) }
     }
 }
 
-impl Turns {
+impl BindingTurns {
     /// Whether so many pods wait for their turn that no more should be decided.
     pub(super) fn are_many(&self) -> bool {
         self.ready.load(Ordering::Relaxed) >= MAX_READY
@@ -321,7 +321,7 @@ async fn bind_by_extender(world: &SharedWorld, job: &Job) -> Option<Result<(), F
 pub(super) async fn send_binding(
     world: &SharedWorld,
     lease: Option<&Lease>,
-    turns: &Turns,
+    turns: &BindingTurns,
     binding: &Binding,
 ) -> Verdict {
     let _turn = turns.take().await?;

@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Report,
-    binding::{Turns, send_binding},
+    binding::{BindingTurns, send_binding},
     meter::{Meter, Task, VolumeStage},
 };
 use crate::{
@@ -41,7 +41,7 @@ const STOPS: &str = "the scheduler stops";
 pub(super) struct LiveHandle {
     pub(super) world: SharedWorld,
     pub(super) lease: Option<Lease>,
-    pub(super) turns: Arc<Turns>,
+    pub(super) turns: Arc<BindingTurns>,
     pub(super) recorder: EventRecorder,
     pub(super) report_to: mpsc::UnboundedSender<Report>,
     pub(super) meter: Arc<dyn Meter>,

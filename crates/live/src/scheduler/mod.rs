@@ -46,7 +46,7 @@ use crate::{
     lease::Lease,
     world::SharedWorld,
 };
-use binding::{Bound, Turns};
+use binding::{Bound, BindingTurns};
 use extender_calls::{Answered, ExtenderCalls};
 use handle::LiveHandle;
 use inspector::LastFailure;
@@ -146,7 +146,7 @@ pub struct Scheduler {
     extenders: Arc<Extenders>,
     originals: Originals,
     extender_calls: ExtenderCalls,
-    binding_turns: Arc<Turns>,
+    binding_turns: Arc<BindingTurns>,
     reporter: Reporter,
     recorder: Recorder,
     /// Why the pods that wait were not placed the last time, by uid.
@@ -167,7 +167,7 @@ impl Scheduler {
         engine.profiles().time_with(&timed);
         let recorder = Recorder::new(&world);
         let (reporter, waiting) = (Reporter::new(&world, host, lease.clone()), WaitingPods::default());
-        let binding_turns: Arc<Turns> = Arc::default();
+        let binding_turns: Arc<BindingTurns> = Arc::default();
         let handle: Arc<dyn Handle> = Arc::new(LiveHandle {
             world: world.clone(),
             lease: lease.clone(),

@@ -14,9 +14,9 @@ use crate::status;
 
 impl Scheduler {
     /// Has room made for a pod as a plugin found it.
-    pub(super) fn make_room(&mut self, pod: &Arc<Pod>, nomination: &Nomination) {
+    pub(super) fn preempt(&mut self, pod: &Arc<Pod>, nomination: &Nomination) {
         if let Some(profile) = self.engine.profiles().shared(&pod.spec.scheduler_name) {
-            profile.profile.make_room(self, pod, nomination);
+            profile.profile.preempt(self, pod, nomination);
         }
     }
 }

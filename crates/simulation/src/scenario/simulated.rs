@@ -17,7 +17,7 @@ use supercargo_testcluster::{ApiServer, Options};
 use super::{
     ask::{NO_ANSWER, ask},
     observe::Metrics,
-    play::{Order, Stage},
+    play::{ProcessCommand, Stage},
     step::Scenario,
 };
 use crate::{clock::api_server, scheduler::SchedulerProcess};
@@ -97,14 +97,14 @@ impl Stage for SimulatedStage<'_> {
         answer.unwrap_or((NO_ANSWER, Value::Null))
     }
 
-    fn order(&mut self, order: Order) -> Result<(), String> {
+    fn order(&mut self, order: ProcessCommand) -> Result<(), String> {
         match (order, self.scheduler.take()) {
-            (Order::Start, _) => return self.start(),
-            (Order::Stop, Some(scheduler)) => scheduler.stop(),
-            (Order::Stop, None) => {}
-            (Order::Pause | Order::Resume, None) => return Err("no scheduler runs".to_owned()),
+            (ProcessCommand::Start, _) => return self.start(),
+            (ProcessCommand::Stop, Some(scheduler)) => scheduler.stop(),
+            (ProcessCommand::Stop, None) => {}
+            (ProcessCommand::Pause | ProcessCommand::Resume, None) => return Err("no scheduler runs".to_owned()),
             (order, Some(scheduler)) => {
-                if order == Order::Pause {
+                if order == ProcessCommand::Pause {
                     scheduler.pause();
                 } else {
                     scheduler.resume();
