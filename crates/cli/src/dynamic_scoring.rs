@@ -13,7 +13,7 @@ use supercargo_model::{
     Cluster, ConfigMap, Name, Timestamp,
     object::{Object, Objects},
 };
-use supercargo_plugins::dynamic_scoring::{self, NAME, PreferencesReference, Preference, Preferences};
+use supercargo_plugins::dynamic_scoring::{self, NAME, Preference, Preferences, PreferencesReference};
 
 use crate::{
     arguments::Format,

@@ -58,12 +58,19 @@ fn compare(path: &str, before: &Value, after: &Value, changes: &mut Vec<ConfigDi
     }
 }
 
-fn side_by_side(path: &str, before: Option<&Value>, after: Option<&Value>, changes: &mut Vec<ConfigDifference>) {
+fn side_by_side(
+    path: &str,
+    before: Option<&Value>,
+    after: Option<&Value>,
+    changes: &mut Vec<ConfigDifference>,
+) {
     match (before, after) {
         (Some(before), Some(after)) => compare(path, before, after, changes),
-        (before, after) => {
-            changes.push(ConfigDifference { path: path.to_owned(), before: before.map(short), after: after.map(short) })
-        }
+        (before, after) => changes.push(ConfigDifference {
+            path: path.to_owned(),
+            before: before.map(short),
+            after: after.map(short),
+        }),
     }
 }
 
@@ -85,7 +92,11 @@ fn compare_named(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<Con
     // Scheduler names have no order; plugins and extenders are asked one after the other.
     if before != after && !path.ends_with("profiles") && !path.ends_with("pluginConfig") {
         let list = |names: Vec<String>| Some(names.join(", "));
-        changes.push(ConfigDifference { path: format!("{path} (order)"), before: list(before), after: list(after) });
+        changes.push(ConfigDifference {
+            path: format!("{path} (order)"),
+            before: list(before),
+            after: list(after),
+        });
     }
 }
 

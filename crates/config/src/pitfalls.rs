@@ -8,9 +8,9 @@ use supercargo_manifest::Problems;
 use crate::{
     configuration::ProfileConfiguration,
     document::{Document, ProfileFields},
-    profile_plugins::ProfilePlugins,
     merge::Merged,
     place::Text,
+    profile_plugins::ProfilePlugins,
     resolve::Resolved,
 };
 

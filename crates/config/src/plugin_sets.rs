@@ -6,9 +6,9 @@ use supercargo_manifest::{Problem, Problems};
 use crate::{
     defaults,
     document::{PluginSetFields, PluginsFields, ProfileFields},
-    profile_plugins::ProfilePlugins,
     merge::{ALL, Merged},
     place::Text,
+    profile_plugins::ProfilePlugins,
 };
 
 /// Plugins that kube-scheduler once had, and what to use now.

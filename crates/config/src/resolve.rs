@@ -12,10 +12,11 @@ use crate::{
     configuration::{Arguments, Configuration, LeaderElection, ProfileConfiguration},
     defaults,
     document::{Document, LeaderElectionFields, ProfileFields},
-    profile_plugins::ProfilePlugins,
     merge::{self, Merged},
     place::Text,
-    plugin_args, plugin_sets, validate,
+    plugin_args, plugin_sets,
+    profile_plugins::ProfilePlugins,
+    validate,
 };
 
 /// A configuration, how its profiles were merged, and which plugins each can name.

@@ -14,7 +14,7 @@ use supercargo_model::{
 
 use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
 
-use crate::report::{PreemptionReport, NodeRejection, Report};
+use crate::report::{NodeRejection, PreemptionReport, Report};
 
 /// A cluster, pods, and what kube-scheduler made of them.
 pub struct Scenario {

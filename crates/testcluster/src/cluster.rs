@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
 use crate::access::Access;
-use crate::api::{Api, Caller, DeleteOptions, ListOptions, Patch, ObjectAddress};
+use crate::api::{Api, Caller, DeleteOptions, ListOptions, ObjectAddress, Patch};
 use crate::clock::{Clock, SystemClock};
 use crate::failure::Failure;
 use crate::faults::{FaultPlan, FaultRule, Faults, ServerAction};

@@ -46,7 +46,7 @@ use crate::{
     lease::Lease,
     world::SharedWorld,
 };
-use binding::{Bound, BindingTurns};
+use binding::{BindingTurns, Bound};
 use extender_calls::{Answered, ExtenderCalls};
 use handle::LiveHandle;
 use inspector::LastFailure;

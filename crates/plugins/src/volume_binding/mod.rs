@@ -164,7 +164,8 @@ impl PreBind for VolumeBinding {
         Box::pin(async move {
             let Some(plan) = self.plans().remove(&pod.uid) else { return Ok(()) };
             let (pod, node, bind_timeout) = (pod.clone(), node.clone(), self.bind_timeout);
-            let bound = bind::bind(&self.handle, bind::VolumeBindingRequest { pod, node, plan, bind_timeout }).await;
+            let bound =
+                bind::bind(&self.handle, bind::VolumeBindingRequest { pod, node, plan, bind_timeout }).await;
             bound.map_err(|failure| {
                 self.handle.measure(Measured::VolumeBindFailed);
                 Status::error(failure.to_string())

@@ -19,7 +19,10 @@ const MAX_ATTEMPTS: u32 = 4;
 const RETRY_WAIT: Duration = Duration::from_secs(1);
 
 /// Writes what was planned.
-pub(super) async fn write(handle: &dyn Handle, order: &VolumeBindingRequest) -> Result<WrittenPlan, VolumeFailure> {
+pub(super) async fn write(
+    handle: &dyn Handle,
+    order: &VolumeBindingRequest,
+) -> Result<WrittenPlan, VolumeFailure> {
     Writer { handle }.write(order).await
 }
 

@@ -143,7 +143,11 @@ impl Access {
                 verdict
             }
         };
-        if verdict.allowed { Ok(request.user) } else { Err(RequestRefusal::forbidden(&request, &verdict.reason)) }
+        if verdict.allowed {
+            Ok(request.user)
+        } else {
+            Err(RequestRefusal::forbidden(&request, &verdict.reason))
+        }
     }
 
     /// Waits for an answer of the API server, for a turn too, but not for ever.

@@ -102,7 +102,9 @@ impl Stage for SimulatedStage<'_> {
             (ProcessCommand::Start, _) => return self.start(),
             (ProcessCommand::Stop, Some(scheduler)) => scheduler.stop(),
             (ProcessCommand::Stop, None) => {}
-            (ProcessCommand::Pause | ProcessCommand::Resume, None) => return Err("no scheduler runs".to_owned()),
+            (ProcessCommand::Pause | ProcessCommand::Resume, None) => {
+                return Err("no scheduler runs".to_owned());
+            }
             (order, Some(scheduler)) => {
                 if order == ProcessCommand::Pause {
                     scheduler.pause();

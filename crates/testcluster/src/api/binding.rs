@@ -10,7 +10,12 @@ use crate::store::Object;
 
 impl Api {
     /// Binds a pod as the `Binding` says.
-    pub(crate) fn bind(&self, place: ObjectAddress<'_>, binding: &Value, caller: &Caller) -> Result<(), Failure> {
+    pub(crate) fn bind(
+        &self,
+        place: ObjectAddress<'_>,
+        binding: &Value,
+        caller: &Caller,
+    ) -> Result<(), Failure> {
         let own = object::name(binding);
         if !own.is_empty() && own != place.name {
             return Err(Failure::bad_request("name in URL does not match name in Binding object"));

@@ -108,7 +108,8 @@ impl Api {
         let listing = self.list(resource, namespace, list)?;
         let mut deleted = Vec::with_capacity(listing.objects.len());
         for object in &listing.objects {
-            let place = ObjectAddress::new(resource, object::namespace(&object.value), object::name(&object.value));
+            let place =
+                ObjectAddress::new(resource, object::namespace(&object.value), object::name(&object.value));
             match self.delete(place, options, caller) {
                 Ok(done) => deleted.push(done.object),
                 // Somebody else was faster.

@@ -10,7 +10,12 @@ use crate::selector::Selector;
 use crate::store::{Object, Store};
 
 impl Api {
-    pub(crate) fn evict(&self, place: ObjectAddress<'_>, eviction: &Value, caller: &Caller) -> Result<(), Failure> {
+    pub(crate) fn evict(
+        &self,
+        place: ObjectAddress<'_>,
+        eviction: &Value,
+        caller: &Caller,
+    ) -> Result<(), Failure> {
         let own = object::name(eviction);
         if !own.is_empty() && own != place.name {
             return Err(Failure::bad_request("name in URL does not match name in Eviction object"));

@@ -107,7 +107,12 @@ impl Api {
         self.replace(&mut store, place, subresource, &old, value, caller)
     }
 
-    fn apply_new(&self, place: ObjectAddress<'_>, patch: &Patch, caller: &Caller) -> Result<Arc<Object>, Failure> {
+    fn apply_new(
+        &self,
+        place: ObjectAddress<'_>,
+        patch: &Patch,
+        caller: &Caller,
+    ) -> Result<Arc<Object>, Failure> {
         let api_version = place.resource.api_version();
         let mut value =
             patch::apply(None, &patch.value, &caller.field_manager, &api_version, &self.time.now())?;
@@ -172,7 +177,12 @@ impl Api {
     }
 }
 
-fn check_preconditions(place: ObjectAddress<'_>, old: &Object, new: &Value, caller: &Caller) -> Result<(), Failure> {
+fn check_preconditions(
+    place: ObjectAddress<'_>,
+    old: &Object,
+    new: &Value,
+    caller: &Caller,
+) -> Result<(), Failure> {
     let version = object::resource_version(new);
     if version.is_empty() && place.resource.is(&LEASES) && !caller.trusted {
         let cause = Cause::bad_value("metadata.resourceVersion", 0, "must be specified for an update");

@@ -18,7 +18,7 @@ use super::view::View;
 use super::watch::Watch;
 use super::{Server, admin, discovery};
 use crate::access::User;
-use crate::api::{DeleteOptions, Listing, Patch, ObjectAddress, scale_of};
+use crate::api::{DeleteOptions, Listing, ObjectAddress, Patch, scale_of};
 use crate::failure::Failure;
 use crate::faults::{Fault, RequestKind};
 use crate::object::items;

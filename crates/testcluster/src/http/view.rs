@@ -11,7 +11,7 @@ use crate::api::Listing;
 use crate::events;
 use crate::failure::Failure;
 use crate::resource::{NEW_EVENTS, Resource};
-use crate::store::{StoreEvent, EventType, Object};
+use crate::store::{EventType, Object, StoreEvent};
 
 /// What the caller wants to see.
 #[derive(Clone, Copy)]

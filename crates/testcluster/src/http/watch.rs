@@ -18,7 +18,7 @@ use crate::events;
 use crate::failure::{Cause, Failure};
 use crate::object;
 use crate::selector::Selector;
-use crate::store::{StoreEvent, EventType, News, Object};
+use crate::store::{EventType, News, Object, StoreEvent};
 
 /// How often chance may cut a watch.
 const CHANCE_INTERVAL: Duration = Duration::from_secs(1);

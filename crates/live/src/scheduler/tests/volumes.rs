@@ -179,7 +179,12 @@ fn order(bind: bool, provision: bool) -> VolumeBindingRequest {
     };
     let pod = json!({"metadata": {"namespace": "ns", "name": "p", "uid": "p"}, "spec": {"containers": []}});
     let Ok(Object::Pod(pod)) = Object::deserialize(Kind::Pod, &[], &pod) else { panic!("a pod") };
-    VolumeBindingRequest { pod: Arc::new(pod), node: "n".into(), plan, bind_timeout: Duration::from_secs(600) }
+    VolumeBindingRequest {
+        pod: Arc::new(pod),
+        node: "n".into(),
+        plan,
+        bind_timeout: Duration::from_secs(600),
+    }
 }
 
 /// A binding under way.
