@@ -221,15 +221,10 @@ impl OfflineScheduler {
     /// A pod waits for what can help it. If room can be made for it, the plugin that found it begins with that.
     fn no_node(&mut self, pod: &Arc<Pod>, decision: &Decision) {
         let failure = decision.failure().unwrap_or(Failure::Error);
-        let claim = match &decision.preemption {
-            Some(Ok(nomination)) => {
-                self.preempt(pod, nomination);
-                Claim::On(nomination.node.clone())
-            }
-            _ if decision.clears_nomination => Claim::Dropped,
-            _ => Claim::Kept,
-        };
-        self.park(&pod.uid, failure, claim);
+        if let Some(Ok(nomination)) = &decision.preemption {
+            self.preempt(pod, nomination);
+        }
+        self.park(&pod.uid, failure, decision.claim());
     }
 
     fn preempt(&mut self, pod: &Arc<Pod>, nomination: &Nomination) {

@@ -189,21 +189,15 @@ impl Scheduler {
     fn no_node(&mut self, pod: &Arc<Pod>, decision: &Decision, started: Duration) {
         let message = decision.message().unwrap_or_default();
         let failure = decision.failure().unwrap_or(Failure::Error);
-        let claim = match &decision.preemption {
-            Some(Ok(nomination)) => {
-                self.preempt(pod, nomination);
-                Claim::On(nomination.node.clone())
-            }
-            _ if decision.clears_nomination => Claim::Dropped,
-            // It is no time to evict anybody: what was promised before is still under way.
-            _ => Claim::Kept,
-        };
+        if let Some(Ok(nomination)) = &decision.preemption {
+            self.preempt(pod, nomination);
+        }
         // Without any node it is nobody's fault, and tried again as after an error; but no error it is.
         let reason = match decision.outcome {
             Outcome::Error { .. } => Reason::SchedulerError,
             _ => Reason::Unschedulable,
         };
-        self.failed(pod, failure, reason, claim, &message, started);
+        self.failed(pod, failure, reason, decision.claim(), &message, started);
     }
 
     /// A plugin of the scheduling cycle refused the node after it was chosen, or failed.
