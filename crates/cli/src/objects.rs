@@ -1,26 +1,28 @@
 //! The inputs that simulate and explain share: a cluster, pods, a configuration, a seed and the time.
 
 mod live_cluster;
+mod what_if;
 mod workloads;
 
-use std::path::PathBuf;
+use std::{collections::HashMap, path::PathBuf};
 
 use supercargo_config::{self as configuration, Configuration};
 use supercargo_framework::registry::Registry;
 use supercargo_live::informer;
 use supercargo_manifest::Problems;
 use supercargo_model::{
-    Timestamp,
+    Key, Name, Pod, Timestamp,
     object::{Kind, Object, Objects, Reader},
 };
 use supercargo_scheduler::{
     offline::OfflineScheduler,
     setup::{self, Overrides},
 };
-use supercargo_sim::{priority_classes::PRIORITY_CLASSES, simulate::Input};
+use supercargo_sim::{priority_classes::PRIORITY_CLASSES, simulate::Input, utilisation::Utilisation};
 
 use crate::{dynamic_scoring::Preferred, extender_calls::ExtenderCaller, input, output::Console};
 pub(crate) use live_cluster::LiveCluster;
+use what_if::WhatIf;
 pub(crate) use workloads::{Making, reader};
 
 /// What is scheduled, and by what rules.
@@ -60,6 +62,9 @@ pub(crate) struct Inputs {
     no_extenders: bool,
 
     #[command(flatten)]
+    what_if: WhatIf,
+
+    #[command(flatten)]
     preferred: Preferred,
 }
 
@@ -68,6 +73,10 @@ pub(crate) struct Given {
     pub(crate) objects: Vec<Object>,
     pub(crate) configuration: Configuration,
     pub(crate) now: Timestamp,
+    /// How much of the cluster was used as it was read.
+    pub(crate) before: Utilisation,
+    /// Pods that were taken off their nodes, and where they were.
+    pub(crate) was_on: HashMap<Key, Name>,
     /// Calls the extenders, if there are any.
     pub(crate) extender_caller: Option<ExtenderCaller>,
 }
@@ -86,16 +95,23 @@ impl Inputs {
                     namespace: self.namespace.as_deref(),
                     declared: &declared,
                 };
+                let before = Utilisation::of_objects(&objects.objects);
+                self.what_if.add_nodes(&mut objects.objects)?;
                 making.complete(&mut objects, &[], console)?;
                 self.preferred.put(&mut objects, &configuration)?;
                 tell_skipped(&objects, console);
-                let extender_caller =
+                let mut extender_caller =
                     asks.then(|| ExtenderCaller::new(&configuration, &objects)).transpose()?;
                 if extender_caller.is_none() {
                     tell_extenders(&configuration, console);
                 }
-                let (objects, now) = (objects.objects, self.preferred.now());
-                Ok(Given { objects, configuration, now, extender_caller })
+                let (mut objects, now) = (objects.objects, self.preferred.now());
+                let was_on = self.what_if.unbind(&mut objects, &configuration, console)?;
+                if let Some(extender_caller) = &mut extender_caller {
+                    let unbound = pods(&objects).filter(|pod| was_on.contains_key(&pod.key()));
+                    unbound.for_each(|pod| extender_caller.unbind(pod));
+                }
+                Ok(Given { objects, configuration, now, before, was_on, extender_caller })
             }
             (objects, configuration) => {
                 let problems = [objects.err(), configuration.err()];
@@ -140,6 +156,13 @@ impl Inputs {
             _ => pod.to_owned(),
         }
     }
+}
+
+fn pods(objects: &[Object]) -> impl Iterator<Item = &Pod> {
+    objects.iter().filter_map(|object| match object {
+        Object::Pod(pod) => Some(pod),
+        _ => None,
+    })
 }
 
 /// A scheduler over what was read, on virtual time.

@@ -66,3 +66,4 @@ pub use load::{Loaded, default_configuration, load};
 pub use migrate::{Migrated, migrate};
 pub use schema::schema;
 pub use supercargo_manifest::Duration;
+pub use yaml::write as to_yaml;

@@ -54,11 +54,8 @@ pub struct Attempt {
     pub number: u32,
     /// The virtual time, from the start on.
     pub at: Duration,
-    /// What came of it.
+    /// What came of it. If a pod that was placed cannot be bound, its attempt is told once more, with what failed.
     pub placement: Placement,
-    /// A node was chosen, and then the pod could not be bound to it: what failed is told instead. If that took its time, the
-    /// attempt was told before, as one that had placed the pod.
-    pub binding_failed: bool,
 }
 
 /// All that an attempt depends on besides the pod: if it is the same, so is the answer.
@@ -137,7 +134,7 @@ impl OfflineScheduler {
                 let decision = self.engine.held(&pod);
                 let told = decision.map(|decision| {
                     let placement = Placement::Decided(Box::new(decision));
-                    Attempt { pod, number: 0, at: now, placement, binding_failed: false }
+                    Attempt { pod, number: 0, at: now, placement }
                 });
                 self.told.extend(told);
             }
@@ -215,7 +212,7 @@ impl OfflineScheduler {
         if let Placement::Decided(decision) = &placement {
             self.no_node(&pod, decision);
         }
-        Some(Attempt { pod, number: popped.attempts, at: self.now(), placement, binding_failed: false })
+        Some(Attempt { pod, number: popped.attempts, at: self.now(), placement })
     }
 
     /// A pod waits for what can help it. If room can be made for it, the plugin that found it begins with that.

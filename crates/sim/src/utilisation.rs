@@ -1,9 +1,9 @@
 //! How much of a cluster is requested, by zone and resource.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
-use supercargo_model::{Cluster, Name, NodeInfo};
+use supercargo_model::{Cluster, Name, Node, Resources, object::Object};
 
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
@@ -41,10 +41,11 @@ pub struct Share {
 }
 
 impl Share {
-    fn add(&mut self, info: &NodeInfo) {
+    /// Counts a node, and what its pods hold.
+    fn add(&mut self, node: &Node, requested: &Resources, pods: usize) {
         self.nodes += 1;
-        let (allocatable, requested) = (&info.node.allocatable, &info.requested);
-        let pods = i64::try_from(info.pods.len()).unwrap_or(i64::MAX);
+        let allocatable = &node.allocatable;
+        let pods = i64::try_from(pods).unwrap_or(i64::MAX);
         let mut add = |resource: &str, there, held| {
             if there != 0 || held != 0 {
                 self.resources.entry(resource.to_owned()).or_default().add(there, held);
@@ -74,11 +75,37 @@ impl Utilisation {
     pub fn of(cluster: &Cluster) -> Self {
         let mut utilisation = Self::default();
         for info in cluster.nodes() {
-            let zone = info.node.labels.get(ZONE_LABEL).cloned().unwrap_or_default();
-            utilisation.total.add(info);
-            utilisation.zones.entry(zone).or_default().add(info);
+            utilisation.add(&info.node, &info.requested, info.pods.len());
         }
         utilisation
+    }
+
+    /// The same for objects that are not in a cluster yet.
+    pub fn of_objects(objects: &[Object]) -> Self {
+        let mut held: HashMap<&Name, (Resources, usize)> = HashMap::new();
+        for object in objects {
+            if let Object::Pod(pod) = object
+                && let Some(node) = pod.node.as_ref().filter(|_| !pod.finished)
+            {
+                let (requested, pods) = held.entry(node).or_default();
+                requested.add(&pod.spec.requests.held);
+                *pods += 1;
+            }
+        }
+        let mut utilisation = Self::default();
+        for object in objects {
+            if let Object::Node(node) = object {
+                let (requested, pods) = held.remove(&node.name).unwrap_or_default();
+                utilisation.add(node, &requested, pods);
+            }
+        }
+        utilisation
+    }
+
+    fn add(&mut self, node: &Node, requested: &Resources, pods: usize) {
+        let zone = node.labels.get(ZONE_LABEL).cloned().unwrap_or_default();
+        self.total.add(node, requested, pods);
+        self.zones.entry(zone).or_default().add(node, requested, pods);
     }
 }
 
@@ -91,13 +118,14 @@ mod tests {
     #[test]
     fn nodes_of_a_zone_are_summed_up() {
         let at = |name: &str, zone: &str| node(name).label(ZONE_LABEL, zone);
-        let cluster = cluster([
+        let builders = [
             at("a1", "a").allocatable("cpu", "4"),
             at("a2", "a").allocatable("cpu", "4"),
             at("b1", "b").allocatable("example.com/gpu", "8"),
             pod("p").on("a2").container(&[("cpu", "2")]),
-        ]);
-        let utilisation = Utilisation::of(&cluster);
+        ];
+        let utilisation = Utilisation::of(&cluster(builders.clone()));
+        assert_eq!(Utilisation::of_objects(&builders.map(|builder| builder.object())), utilisation);
         // 2 of 4 + 4 cores.
         let cpu = utilisation.zones["a"].resources["cpu"];
         assert_eq!(cpu, Amount { allocatable: 8000, requested: 2000 });

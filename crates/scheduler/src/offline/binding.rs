@@ -203,7 +203,7 @@ impl OfflineScheduler {
             }
         }
         let (number, at) = (popped.attempts, self.now());
-        Some(Attempt { pod, number, at, placement, binding_failed: false })
+        Some(Attempt { pod, number, at, placement })
     }
 
     /// Keeps what the pod needs on its node for it. The plugins whose permission has to be waited for.
@@ -319,7 +319,7 @@ impl OfflineScheduler {
         };
         let placement = Placement::Decided(Box::new(decision));
         let (number, at) = (popped.attempts, self.now());
-        Some(Attempt { pod, number, at, placement, binding_failed: true })
+        Some(Attempt { pod, number, at, placement })
     }
 
     /// Nothing more can happen: bindings that still wait do so in vain. Whether there are any.
