@@ -108,9 +108,20 @@ fn name_of(item: &Value) -> Option<&str> {
     ["schedulerName", "name", "urlPrefix"].into_iter().find_map(|key| item.get(key)).and_then(Value::as_str)
 }
 
-/// Whether two values are the same, wherever they stand.
+/// Whether two values are the same, wherever they stand. The keys of a map have no order.
 fn same(one: &Value, other: &Value) -> bool {
-    shown(one) == shown(other)
+    match (&one.kind, &other.kind) {
+        (ValueKind::Map(entries), ValueKind::Map(others)) => {
+            entries.len() == others.len()
+                && entries
+                    .iter()
+                    .all(|entry| other.get(&entry.key).is_some_and(|value| same(&entry.value, value)))
+        }
+        (ValueKind::List(items), ValueKind::List(others)) => {
+            items.len() == others.len() && items.iter().zip(others).all(|(one, other)| same(one, other))
+        }
+        _ => shown(one) == shown(other),
+    }
 }
 
 fn shown(value: &Value) -> String {

@@ -64,7 +64,8 @@ impl SchedulerProcess {
     /// Where it serves, once it does.
     pub(crate) fn address(&self) -> Option<String> {
         let log = self.log();
-        let told = ["serving address=", "\"address\":\""].into_iter().find_map(|says| log.split(says).nth(1))?;
+        let told =
+            ["serving address=", "\"address\":\""].into_iter().find_map(|says| log.split(says).nth(1))?;
         Some(told.split([' ', '"', '\n']).next()?.to_owned())
     }
 
