@@ -19,6 +19,7 @@ mod faults;
 mod filters;
 mod guests;
 mod load;
+mod logs;
 mod preemption;
 mod pressure;
 mod processes;

@@ -10,7 +10,7 @@ use supercargo_model::{
     },
 };
 
-use super::{annotations::SELECTED_NODE, claims::Refusal, plan::ClaimId, reach::reaches};
+use super::{annotations::SELECTED_NODE, claims::ClaimRefusal, plan::ClaimId, reach::reaches};
 
 /// The provisioner of classes whose volumes are all made by hand.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
@@ -79,9 +79,9 @@ impl DelayedClaim {
     }
 
     /// What a node has for all of the claims; or why it will not do: the first reason there is.
-    pub(super) fn find<'a>(claims: &'a [Self], node: &Node) -> Result<Found<'a>, Refusal> {
+    pub(super) fn find<'a>(claims: &'a [Self], node: &Node) -> Result<Found<'a>, ClaimRefusal> {
         if claims.iter().any(|claim| claim.selected_elsewhere(node).is_some()) {
-            return Err(Refusal::NothingToBind);
+            return Err(ClaimRefusal::NothingToBind);
         }
         let found = Self::match_volumes(claims, node);
         match found.provision.iter().find_map(|claim| claim.provisioning.check(&node.labels)) {
@@ -106,7 +106,7 @@ impl DelayedClaim {
     /// Why no volume can be made for a node.
     fn why_unmade(&self, node: &Node) -> Option<String> {
         let why = match (self.provisioning.check(&node.labels)?, &self.provisioning) {
-            (Refusal::NotEnoughRoom, _) => {
+            (ClaimRefusal::NotEnoughRoom, _) => {
                 format!("its class's driver has not the room for {} here (CSIStorageCapacity)", self.size)
             }
             (_, Provisioning::Impossible) => "its class makes none".to_owned(),
@@ -201,15 +201,15 @@ impl Provisioning {
     }
 
     /// Why a volume cannot be made for a node.
-    fn check(&self, node: &Labels) -> Option<Refusal> {
+    fn check(&self, node: &Labels) -> Option<ClaimRefusal> {
         let Self::Possible { places, room } = self else {
-            return Some(Refusal::NothingToBind);
+            return Some(ClaimRefusal::NothingToBind);
         };
         if !places.is_empty() && !places.iter().any(|place| place.matches("", node)) {
-            return Some(Refusal::NothingToBind);
+            return Some(ClaimRefusal::NothingToBind);
         }
         let has_room = room.as_ref().is_none_or(|room| room.iter().any(|nodes| nodes.matches(node)));
-        (!has_room).then_some(Refusal::NotEnoughRoom)
+        (!has_room).then_some(ClaimRefusal::NotEnoughRoom)
     }
 }
 
