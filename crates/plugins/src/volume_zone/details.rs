@@ -4,7 +4,7 @@ use serde_json::json;
 use supercargo_framework::details::{Detail, label_in_words};
 use supercargo_model::{Cluster, Key, Name, NodeInfo, Pod, storage::VolumeSource};
 
-use super::{Place, places_of_volume};
+use super::{ZoneRequirement, places_of_volume};
 
 pub(super) fn details(cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
     let claims = pod.spec.volumes.iter().filter_map(|volume| match &volume.source {
@@ -22,7 +22,7 @@ pub(super) fn details(cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Deta
     details
 }
 
-fn detail(place: &Place, claim: &Name, volume: &Name, node: &NodeInfo) -> Detail {
+fn detail(place: &ZoneRequirement, claim: &Name, volume: &Name, node: &NodeInfo) -> Detail {
     let zones: Vec<&str> = place.values.iter().map(|zone| &**zone).collect();
     let value = node.node.labels.get(place.key);
     let text = format!(
