@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use supercargo_config::{self as configuration, Change, Configuration, EffectivePlugin, Loaded};
+use supercargo_config::{self as configuration, ConfigDifference, Configuration, EffectivePlugin, Loaded};
 use supercargo_framework::registry::Registry;
 
 use crate::{
@@ -185,7 +185,7 @@ fn print_settings(configuration: &Configuration, console: &mut Console) -> Resul
     Ok(())
 }
 
-fn print_diff(changes: &[Change], console: &mut Console) -> Result<(), Failure> {
+fn print_diff(changes: &[ConfigDifference], console: &mut Console) -> Result<(), Failure> {
     if changes.is_empty() {
         console.note("both mean the same");
     }

@@ -13,7 +13,7 @@ use supercargo_model::{
     Cluster, ConfigMap, Name, Timestamp,
     object::{Object, Objects},
 };
-use supercargo_plugins::dynamic_scoring::{self, NAME, Place, Preference, Preferences};
+use supercargo_plugins::dynamic_scoring::{self, NAME, Preference, Preferences, PreferencesReference};
 
 use crate::{
     arguments::Format,
@@ -194,19 +194,19 @@ impl Preferred {
 }
 
 /// The places that the plugin reads, each with the name of a scheduler that has it on.
-fn preferences(configuration: &Configuration) -> Result<BTreeMap<Place, Name>, Problems> {
+fn preferences(configuration: &Configuration) -> Result<BTreeMap<PreferencesReference, Name>, Problems> {
     let mut places = BTreeMap::new();
     let is_on = |choices: &[Choice]| choices.iter().any(|choice| &*choice.plugin == NAME);
     for profile in configuration.profiles.iter().filter(|profile| is_on(profile.at(Point::Score))) {
         let given = profile.arguments.iter().find(|arguments| &*arguments.plugin == NAME);
-        let place = Place::of(&given.map_or_else(Args::none, |given| given.args()))?;
+        let place = PreferencesReference::of(&given.map_or_else(Args::none, |given| given.args()))?;
         places.entry(place).or_insert_with(|| profile.scheduler_name.clone());
     }
     Ok(places)
 }
 
 /// Any other ConfigMap is none of a scheduler's business.
-fn keep_only(places: &BTreeMap<Place, Name>, objects: &mut Objects) {
+fn keep_only(places: &BTreeMap<PreferencesReference, Name>, objects: &mut Objects) {
     let before = objects.objects.len();
     objects.objects.retain(|object| match object {
         Object::ConfigMap(map) => places.keys().any(|place| place.config_map == map.key()),
@@ -226,7 +226,7 @@ fn config_maps(objects: &[Object]) -> impl Iterator<Item = &ConfigMap> {
 }
 
 /// Puts a text in its place.
-fn replace(place: &Place, source: &Source, objects: &mut Objects) {
+fn replace(place: &PreferencesReference, source: &Source, objects: &mut Objects) {
     let found = config_maps(&objects.objects).find(|map| map.key() == place.config_map).cloned();
     let others = found.iter().flat_map(|map| map.data.iter());
     let others = others.map(|(key, text)| (key.clone(), text.clone()));
@@ -240,7 +240,7 @@ fn replace(place: &Place, source: &Source, objects: &mut Objects) {
 }
 
 /// Reads every text. `all` are the ConfigMaps that were given, also those that nobody reads.
-fn check(places: &BTreeMap<Place, Name>, objects: &Objects, all: &[String]) -> Result<Problems, Problems> {
+fn check(places: &BTreeMap<PreferencesReference, Name>, objects: &Objects, all: &[String]) -> Result<Problems, Problems> {
     let mut problems = Problems::default();
     for (place, scheduler) in places {
         let map = config_maps(&objects.objects).find(|map| map.key() == place.config_map);

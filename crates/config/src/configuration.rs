@@ -15,7 +15,7 @@ use supercargo_model::{ApiResource, Declared, Name};
 
 use crate::{
     Duration, Extender, TieBreak,
-    known::Known,
+    profile_plugins::ProfilePlugins,
     tree::{self, At},
 };
 
@@ -256,7 +256,7 @@ impl ProfileConfiguration {
 
     /// Makes one plugin with the arguments that it was given.
     fn build(&self, registry: &Registry, name: &Name) -> Result<Plugin, Problems> {
-        let plugin = Known::of(registry, self);
+        let plugin = ProfilePlugins::of(registry, self);
         let Some(plugin) = plugin.get(name) else {
             return Err(Problem::error(format!("there is no plugin {name}")).into());
         };

@@ -8,7 +8,7 @@ mod backoff;
 mod complaints;
 mod discovery;
 mod health;
-mod known;
+mod known_objects;
 mod paths;
 mod reflector;
 mod resource;

@@ -230,7 +230,7 @@ impl Watcher for Measured {
             How::Refused => ExtenderResult::Refused,
             How::Failed => ExtenderResult::Failed,
             How::TimedOut => ExtenderResult::TimedOut,
-            How::Lied => ExtenderResult::Invalid,
+            How::Invalid => ExtenderResult::Invalid,
         };
         self.metrics.extenders.called(extender, extender_verb(verb), result, took);
     }

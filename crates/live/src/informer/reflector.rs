@@ -13,7 +13,7 @@ use super::{
     InformerHealth, Resource, WatchEvent,
     backoff::Backoff,
     complaints::Complaints,
-    known::Known,
+    known_objects::KnownObjects,
     paths,
     wire::{self, Head},
 };
@@ -78,7 +78,7 @@ pub(super) struct Reflector {
     resource: Resource,
     watch_events: mpsc::Sender<WatchEvent>,
     health: InformerHealth,
-    known: Known,
+    known: KnownObjects,
     /// The last version that is known.
     version: String,
     backoff: Backoff,
@@ -111,7 +111,7 @@ impl Reflector {
             resource,
             watch_events,
             health,
-            known: Known::default(),
+            known: KnownObjects::default(),
             version: String::new(),
             backoff: Backoff::new(),
             streaming: Streaming::Untried,

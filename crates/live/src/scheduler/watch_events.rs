@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use supercargo_engine::{At, Removal};
 use supercargo_framework::{
+    binding_signal::CalledOff,
     event::{Action, Change, Event, Resource},
     handle::Dependency,
     points::Observed,
@@ -13,7 +14,7 @@ use supercargo_model::{
     object::{Kind, Object},
 };
 
-use super::{Assumed, Scheduler, signal::CalledOff};
+use super::{Assumed, Scheduler};
 use crate::informer::WatchEvent;
 
 impl Scheduler {

@@ -46,14 +46,14 @@ struct ConfigMapReference {
 
 /// Where the preferences stand: a text of a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct PreferencesReference {
     /// The ConfigMap.
     pub config_map: Key,
     /// The key of its text.
     pub key: Name,
 }
 
-impl Place {
+impl PreferencesReference {
     /// The place that a plugin's arguments name.
     pub fn of(args: &Args<'_>) -> Result<Self, Problems> {
         let DynamicScoringArgs { config_map, key } = args.decode()?;
@@ -90,7 +90,7 @@ pub fn in_a_line(problem: &Problem) -> String {
 
 /// The plugin.
 pub struct DynamicScoring {
-    place: Place,
+    place: PreferencesReference,
     handle: HandleRef,
     texts: Mutex<Texts>,
 }
@@ -109,7 +109,7 @@ struct Texts {
 impl DynamicScoring {
     /// Reads the ConfigMap that the arguments name.
     pub fn new(args: &Args<'_>) -> Result<Self, Problems> {
-        Ok(Self { place: Place::of(args)?, handle: args.handle(), texts: Mutex::default() })
+        Ok(Self { place: PreferencesReference::of(args)?, handle: args.handle(), texts: Mutex::default() })
     }
 
     fn texts(&self) -> MutexGuard<'_, Texts> {
@@ -203,7 +203,7 @@ impl DynamicScoring {
     }
 
     fn log(&self, level: Level, line: &str, more: &str) {
-        let Place { config_map, key } = &self.place;
+        let PreferencesReference { config_map, key } = &self.place;
         self.handle.log(level, &format!("{line}: config_map={config_map} key={key}{more}"));
     }
 }

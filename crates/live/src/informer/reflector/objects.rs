@@ -11,7 +11,7 @@ use supercargo_model::{
 use super::{
     super::{
         Resource, WatchEvent,
-        known::KnownAs,
+        known_objects::KnownAs,
         wire::{self, Head},
     },
     Reflector, Unheard,
