@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod configurations;
 pub mod conformance;
+pub mod explanation;
 pub mod priority_classes;
 pub mod report;
 pub mod sampling;

@@ -84,7 +84,7 @@ fn nothing_on_stdin() {
 
 #[test]
 fn stdin_twice() {
-    insta::assert_snapshot!(simulate("- -").stderr);
+    insta::assert_snapshot!(simulate("- --cluster -").stderr);
 }
 
 #[test]
