@@ -4,6 +4,7 @@
 //! Texts come in, results go out: files are the caller's.
 
 pub mod bench;
+pub mod capacity;
 pub mod configurations;
 pub mod conformance;
 pub mod priority_classes;
