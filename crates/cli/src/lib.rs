@@ -37,6 +37,7 @@ mod run;
 mod shell;
 mod simulate;
 mod style;
+mod test;
 mod utilisation;
 
 use std::{
@@ -105,6 +106,7 @@ fn dispatch(
     match command {
         Command::Simulate(options) => simulate::run(&options, console, registry),
         Command::Capacity(options) => capacity::run(&options, console, registry),
+        Command::Test(options) => test::run(&options, console, registry),
         Command::Explain(options) => explain::run(&options, console, registry),
         Command::Conformance(options) => conformance::run(&options, console, registry),
         Command::Run(options) => run::run(&options, console, registry, guests),

@@ -22,7 +22,7 @@ use supercargo_sim::{priority_classes::PRIORITY_CLASSES, simulate::Input, utilis
 
 use crate::{dynamic_scoring::Preferred, extender_calls::ExtenderCaller, input, output::Console};
 pub(crate) use live_cluster::LiveCluster;
-use what_if::WhatIf;
+pub(crate) use what_if::WhatIf;
 pub(crate) use workloads::{KINDS as WORKLOADS, Making, reader};
 
 /// What is scheduled, and by what rules.

@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 use supercargo_engine::{Decision, Engine, Outcome, Placement};
 use supercargo_framework::preemption::Rejection;
-use supercargo_model::{Name, NodeInfo, Pod, Resources};
+use supercargo_model::{Key, Name, NodeInfo, Pod, Resources};
 
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
@@ -126,7 +126,7 @@ pub fn fill(
     let mut message = None;
     let mut fits = 0;
     while fits < max {
-        let name: Name = format!("{}~{}", pod.name, fits + 1).into();
+        let name = copy_name(&pod, fits + 1);
         let copy =
             Arc::new(Pod { uid: format!("{}/{name}", pod.namespace).into(), name, ..(*template).clone() });
         match decide(engine, &copy)? {
@@ -149,6 +149,18 @@ pub fn fill(
     let or_more = message.is_none() && fits == max;
     let at_last = Refusals::new(&engine.what_if(&template)?);
     Some(Ok(told(engine, &template, &placed, (&at_first, &at_last), message, or_more)))
+}
+
+/// Takes the first copies of a pod off their nodes again.
+pub fn undo(engine: &mut Engine, pod: &Pod, copies: usize) {
+    for number in 1..=copies {
+        engine.cluster_mut().remove_pod(&Key::new(pod.namespace.clone(), copy_name(pod, number)));
+    }
+}
+
+fn copy_name(pod: &Pod, number: usize) -> Name {
+    // No name of a real pod has a tilde.
+    format!("{}~{number}", pod.name).into()
 }
 
 fn told(

@@ -7,6 +7,7 @@ pub mod bench;
 pub mod capacity;
 pub mod configurations;
 pub mod conformance;
+pub mod placement_tests;
 pub mod priority_classes;
 pub mod report;
 pub mod sampling;
