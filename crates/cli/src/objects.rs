@@ -102,7 +102,7 @@ impl Inputs {
                 let priority_classes = objects.objects.iter().filter(is_class).cloned().collect();
                 self.what_if.add_nodes(&mut objects.objects)?;
                 making.complete(&mut objects, &[], console)?;
-                self.preferred.put(&mut objects, &configuration)?;
+                console.warnings(&self.preferred.put(&mut objects, &configuration)?);
                 tell_skipped(&objects, console);
                 let mut extender_caller =
                     asks.then(|| ExtenderCaller::new(&configuration, &objects)).transpose()?;

@@ -97,6 +97,11 @@ async fn schedule(
     let access = access(options, configuration);
     let real = open(&access).await?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), server = real.server(), "supercargo starts");
+    if !real.checks_certificate() {
+        tracing::warn!(
+            "the API server's certificate is not checked: the kubeconfig says insecure-skip-tls-verify"
+        );
+    }
     let measured = Arc::new(Measured::new(configuration, &checked.gates, &options.disabled_metrics));
     let world: SharedWorld = Arc::new(Counted::new(real, &measured));
     let beside = Beside::start()?;
@@ -145,8 +150,8 @@ async fn schedule(
     Ok(Ending::Well)
 }
 
-async fn open(access: &Access) -> Result<RealWorld, Problem> {
-    RealWorld::open(access).await.map_err(|error| Problem::error(error.to_string()))
+async fn open(access: &Access) -> Result<RealWorld, Problems> {
+    RealWorld::open(access).await.map_err(Problems::from)
 }
 
 /// Asks those who callers are and what they may do that the flags name, or the scheduler's own API server.
@@ -155,8 +160,8 @@ async fn reviewer(
     own: &Access,
     own_world: &SharedWorld,
     measured: &Measured,
-) -> Result<ByApiServer, Problem> {
-    let other = async |kubeconfig: &Option<PathBuf>| -> Result<SharedWorld, Problem> {
+) -> Result<ByApiServer, Problems> {
+    let other = async |kubeconfig: &Option<PathBuf>| -> Result<SharedWorld, Problems> {
         match kubeconfig.as_ref().filter(|file| !file.as_os_str().is_empty()) {
             None => Ok(own_world.clone()),
             Some(file) => {
@@ -189,7 +194,7 @@ fn access(options: &Options, configuration: &Configuration) -> Access {
         kubeconfig: options.kubeconfig.clone().or(in_configuration),
         context: None,
         master: options.master.clone(),
-        queries_per_second: (connection.is_limited && connection.qps > 0.0).then_some(connection.qps),
+        queries_per_second: connection.queries_per_second(),
         burst: connection.burst,
     }
 }

@@ -28,7 +28,6 @@
 //! - What [`Configuration::to_yaml`] writes, [`load`] reads as the same configuration.
 //! - The fields of the schema are the fields that are read: both come from the same types.
 
-mod base64;
 mod configuration;
 mod defaults;
 mod diff;
@@ -36,7 +35,6 @@ mod document;
 mod effective;
 mod extender;
 mod header;
-mod known;
 mod legacy;
 mod load;
 mod merge;
@@ -47,6 +45,7 @@ mod place;
 mod plugin_args;
 mod plugin_sets;
 mod policy;
+mod profile_plugins;
 mod resolve;
 mod schema;
 mod tree;
@@ -54,16 +53,15 @@ mod validate;
 mod written;
 mod yaml;
 
-pub use base64::Base64;
 pub use configuration::{
     Arguments, ClientConnection, Configuration, LeaderElection, ProfileConfiguration, ReadyProfile,
 };
-pub use diff::{Change, diff};
+pub use diff::{ConfigDifference, diff};
 pub use document::TieBreak;
 pub use effective::{Effective, EffectivePlugin, TableRow};
 pub use extender::{Extender, ExtenderTls, ManagedResource};
 pub use load::{Loaded, default_configuration, load};
 pub use migrate::{Migrated, migrate};
 pub use schema::schema;
-pub use supercargo_manifest::Duration;
+pub use supercargo_manifest::{Base64, Duration};
 pub use yaml::write as to_yaml;

@@ -21,7 +21,7 @@ mod extenders;
 mod originals;
 mod repeats;
 mod request;
-mod tls;
+pub mod tls;
 
 pub use answer::{Anomaly, Strictness};
 pub use breaker::{FAILURES_IN_A_ROW, REST};
@@ -29,4 +29,4 @@ pub use call::{ANSWER_ALLOWANCE_BYTES, Call};
 pub use client::{Failed, Http, Reply, Transport};
 pub use extenders::{BindError, Clock, Extender, Extenders, How, NoWatcher, Verb, Watcher};
 pub use originals::{Originals, Wanted, prepared};
-pub use tls::Unusable;
+pub use tls::{TrustsAnybody, Unusable};

@@ -94,9 +94,13 @@ impl LiveCluster {
     }
 }
 
-fn unreachable(error: supercargo_live::real::Unreachable) -> Problem {
-    // The hint is part of the message.
-    Problem::error(format!("{error}, or files with --cluster"))
+fn unreachable(error: supercargo_live::real::Unreachable) -> Problems {
+    let with_files = |problem: Problem| match (&problem.source, problem.hint.clone()) {
+        // Nothing is wrong in a file; then others will do.
+        (None, Some(hint)) => problem.hint(format!("{hint}, or files with --cluster")),
+        _ => problem,
+    };
+    Problems::from(error).into_iter().map(with_files).collect()
 }
 
 /// What is missing without a kind, as a warning; an error where nothing can be said without it.
