@@ -21,6 +21,7 @@
 
 mod arguments;
 mod bench;
+mod capacity;
 mod config;
 mod conformance;
 mod demo;
@@ -36,6 +37,8 @@ mod run;
 mod shell;
 mod simulate;
 mod style;
+mod test;
+mod utilisation;
 
 use std::{
     ffi::OsString,
@@ -115,6 +118,8 @@ fn dispatch(
 ) -> Result<Ending, Failure> {
     match command {
         Command::Simulate(options) => simulate::run(&options, console, registry),
+        Command::Capacity(options) => capacity::run(&options, console, registry),
+        Command::Test(options) => test::run(&options, console, registry),
         Command::Explain(options) => explain::run(&options, console, registry),
         Command::Conformance(options) => conformance::run(&options, console, registry),
         Command::Run(options) => run::run(&options, console, registry, guests),

@@ -4,9 +4,11 @@
 //! Texts come in, results go out: files are the caller's.
 
 pub mod bench;
+pub mod capacity;
 pub mod configurations;
 pub mod conformance;
 pub mod explanation;
+pub mod placement_tests;
 pub mod priority_classes;
 pub mod report;
 pub mod sampling;
