@@ -6,6 +6,8 @@
 //! passes only when no pod can be tried. Nobody makes new pods, nobody runs or resizes those that there are, and nothing is
 //! asked of Permit, PreBind and Bind plugins.
 
+mod outside;
+
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
@@ -24,6 +26,8 @@ use supercargo_framework::{
 use supercargo_model::{Key, Name, Pod, Timestamp, changes::Moment};
 
 use crate::setup;
+
+pub use outside::Step;
 
 /// How long a pod takes to leave: what Kubernetes gives pods that do not say it.
 pub const GRACE_PERIOD: Duration = Duration::from_secs(30);
@@ -62,6 +66,7 @@ pub struct OfflineScheduler {
     assumed: AssumedObjects,
     tried: HashMap<Name, State>,
     other_schedulers: usize,
+    max_attempts: u32,
 }
 
 impl OfflineScheduler {
@@ -78,6 +83,7 @@ impl OfflineScheduler {
             assumed: AssumedObjects::default(),
             tried: HashMap::new(),
             other_schedulers: 0,
+            max_attempts: MAX_ATTEMPTS,
             engine,
         };
         let pods = scheduler.engine.cluster().pods();
@@ -156,7 +162,7 @@ impl OfflineScheduler {
         decide: &mut impl FnMut(&mut Engine, &Arc<Pod>, u32) -> Option<Placement>,
     ) -> Option<Attempt> {
         let pod = self.engine.nominations().named_in(&popped.pod);
-        if popped.attempts > MAX_ATTEMPTS {
+        if popped.attempts > self.max_attempts {
             self.queue.done(&pod.uid);
             return None;
         }
@@ -301,8 +307,18 @@ impl OfflineScheduler {
 
     /// Lets time pass until something happens; `None` if nothing will.
     fn wait(&mut self) -> Option<()> {
+        let until = self.next_change()?;
+        self.pass_to(until);
+        Some(())
+    }
+
+    /// When a pod leaves or comes back, whichever is first.
+    fn next_change(&self) -> Option<Duration> {
         let departure = self.departures.keys().next().map(|(at, _)| *at);
-        let until = departure.into_iter().chain(self.next_retry()).min()?;
+        departure.into_iter().chain(self.next_retry()).min()
+    }
+
+    fn pass_to(&mut self, until: Duration) {
         self.now = self.now.max(until);
         let began = self.began;
         self.engine.cluster_mut().set_now(began.checked_add(self.now).unwrap_or(began));
@@ -312,7 +328,6 @@ impl OfflineScheduler {
                 self.happened(Change::Pod(Some(&gone), None));
             }
         }
-        Some(())
     }
 
     /// When the first of the pods comes back that failed for another reason than being refused, and for which anything

@@ -6,6 +6,8 @@
 pub mod bench;
 pub mod configurations;
 pub mod conformance;
+pub mod measures;
+pub mod replay;
 pub mod report;
 pub mod sampling;
 pub mod simulate;
