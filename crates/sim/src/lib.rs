@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod configurations;
+pub mod compare;
 pub mod conformance;
 pub mod measures;
 pub mod replay;

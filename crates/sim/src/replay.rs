@@ -56,6 +56,8 @@ pub enum Left {
 pub struct PodHistory {
     /// The pod.
     pub pod: Key,
+    /// Distinguishes it from an earlier pod of the same name.
+    pub uid: Name,
     /// When it came.
     pub arrived: Duration,
     /// When its last gate was taken away; its arrival, if it had none.
@@ -76,6 +78,7 @@ impl PodHistory {
     fn new(pod: &Pod, at: Duration) -> Self {
         Self {
             pod: pod.key(),
+            uid: pod.uid.clone(),
             arrived: at,
             ready: at,
             placed: None,
@@ -138,13 +141,14 @@ pub fn replay(
     };
     // What happens at the same time is known in full before anybody is scheduled.
     for instant in trace.events.chunk_by(|one, next| one.at == next.at) {
-        run.schedule_until(instant[0].at);
+        run.schedule_until(Some(instant[0].at));
         for TimedEvent { event, .. } in instant {
             run.take_in(event);
             passed();
         }
     }
-    run.schedule_until(trace.length());
+    // A cluster without history is scheduled until nothing more can happen.
+    run.schedule_until(Some(trace.length()).filter(|length| !length.is_zero()));
     Ok(run.finish(trace.length()))
 }
 
@@ -173,8 +177,8 @@ struct Run<'m> {
 }
 
 impl Run<'_> {
-    /// Everything that happens by itself until a time.
-    fn schedule_until(&mut self, until: Duration) {
+    /// Everything that happens by itself until a time, or ever.
+    fn schedule_until(&mut self, until: Option<Duration>) {
         loop {
             self.meter.look(self.scheduler.engine().cluster(), self.waiting);
             let follow = self.follow_recording;
@@ -248,6 +252,12 @@ impl Run<'_> {
 
     fn pod_arrives(&mut self, pod: &Arc<Pod>) {
         let key = pod.key();
+        if let Some(Who::Us(history)) = self.there.get(&key)
+            && self.histories[*history].uid == pod.uid
+        {
+            // A recording that goes on in another file names again who is there.
+            return self.our_pod_changes(*history, pod);
+        }
         // Its end may have been missed.
         self.pod_goes(&key);
         if self.scheduler.engine().profile(&pod.spec.scheduler_name).is_none() {

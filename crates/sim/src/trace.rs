@@ -86,6 +86,26 @@ impl Trace {
         Some(Self { origin_seconds, events })
     }
 
+    /// A cluster without history: everything is there from the beginning, and the pending pods come in this order.
+    pub fn of_cluster(objects: impl IntoIterator<Item = Object>, pending: impl IntoIterator<Item = Arc<Pod>>) -> Self {
+        let objects = objects.into_iter().map(|object| Event::Put(Arc::new(object)));
+        let events = objects.chain(pending.into_iter().map(Event::Arrival)).enumerate();
+        let events =
+            events.map(|(i, event)| TimedEvent { at: Duration::ZERO, event: with_identity(event, i) });
+        Self { origin_seconds: 0.0, events: events.collect() }
+    }
+
+    /// Adds a trace that goes on where this one ends. `None` if it begins before that.
+    pub fn and(mut self, next: Self) -> Option<Self> {
+        let begins = Duration::try_from_secs_f64(next.origin_seconds - self.origin_seconds).ok()?;
+        if begins < self.length() {
+            return None;
+        }
+        let later = next.events.into_iter().map(|timed| TimedEvent { at: timed.at + begins, ..timed });
+        self.events.extend(later);
+        Some(self)
+    }
+
     /// How many pods came.
     pub fn pods(&self) -> usize {
         self.arrivals().count()

@@ -21,11 +21,11 @@ pub enum Step {
 }
 
 impl OfflineScheduler {
-    /// The first thing that happens until a time; `None` if nothing does: it is that time then. Nobody is given up, however
-    /// often it has been tried.
+    /// The first thing that happens until a time, or ever; `None` if nothing does: it is that time then. Nobody is given up,
+    /// however often it has been tried.
     pub fn step_until(
         &mut self,
-        until: Duration,
+        until: Option<Duration>,
         mut decide: impl FnMut(&mut Engine, &Arc<Pod>) -> Option<Placement>,
     ) -> Option<Step> {
         self.max_attempts = u32::MAX;
@@ -38,13 +38,13 @@ impl OfflineScheduler {
                         return Some(Step::Attempt(Box::new(attempt)));
                     }
                 }
-                None => match self.next_change().filter(|at| *at <= until) {
+                None => match self.next_change().filter(|at| until.is_none_or(|until| *at <= until)) {
                     Some(at) => {
                         self.pass_to(at);
                         return Some(Step::Passed);
                     }
                     None => {
-                        self.pass_to(until);
+                        self.pass_to(until.unwrap_or(self.now));
                         return None;
                     }
                 },

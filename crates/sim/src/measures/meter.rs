@@ -128,6 +128,8 @@ pub struct Meter<'m> {
     sample_every: Duration,
     next_sample: Duration,
     samples: Vec<Sample>,
+    /// There is no span of time to measure: what counts is how it ends.
+    end_only: bool,
 }
 
 /// The share of a part; nothing of nothing is 0.
@@ -136,7 +138,7 @@ fn share(part: f64, whole: f64) -> f64 {
 }
 
 impl<'m> Meter<'m> {
-    /// Measures a span of time with about as many samples.
+    /// Measures a span of time with about as many samples; if it has no length, the end.
     pub fn new(mix: &'m PodMix, length: Duration, samples: u32) -> Self {
         let resources = mix.resources.len();
         Self {
@@ -154,6 +156,7 @@ impl<'m> Meter<'m> {
             sample_every: (length / samples.max(1)).max(Duration::from_nanos(1)),
             next_sample: Duration::ZERO,
             samples: Vec::new(),
+            end_only: length.is_zero(),
         }
     }
 
@@ -252,7 +255,7 @@ impl<'m> Meter<'m> {
         if now <= self.now {
             return;
         }
-        if self.began.is_some() {
+        if self.began.is_some() && !self.end_only {
             while self.next_sample < now {
                 self.take_sample();
                 self.next_sample += self.sample_every;
@@ -316,7 +319,13 @@ impl<'m> Meter<'m> {
             self.next_sample = self.now;
             self.take_sample();
         }
-        let seconds = (self.now - self.began.unwrap_or(self.now)).as_secs_f64();
+        let mut seconds = (self.now - self.began.unwrap_or(self.now)).as_secs_f64();
+        if self.end_only || seconds == 0.0 {
+            (self.now, self.end_only, self.began) = (Duration::ZERO, false, Some(Duration::ZERO));
+            self.next_sample = Duration::MAX;
+            self.pass_to(Duration::from_secs(1));
+            seconds = 1.0;
+        }
         let resources = self.mix.resources.iter().enumerate();
         let resources = resources.map(|(i, name)| self.resource(i, name, seconds)).collect();
         (share(self.in_use_seconds, seconds), resources, self.samples)
