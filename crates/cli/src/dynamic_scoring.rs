@@ -42,7 +42,7 @@ pub(crate) struct Check {
     key: Option<String>,
 
     /// The nodes: files or folders with what `kubectl get nodes -o yaml|json` prints
-    #[arg(long, num_args = 1.., value_name = "FILE")]
+    #[arg(long, value_delimiter = ',', value_name = "FILE")]
     cluster: Vec<PathBuf>,
 
     /// The time that it is now, in place of the clock's

@@ -21,11 +21,11 @@ use crate::{dynamic_scoring::Preferred, extender_calls::ExtenderCaller, input, o
 #[derive(clap::Args)]
 pub(crate) struct Inputs {
     /// The cluster: files or folders with what `kubectl get … -o yaml|json` prints, `-` for stdin
-    #[arg(long, required = true, num_args = 1.., value_name = "FILE")]
+    #[arg(long, required = true, value_delimiter = ',', value_name = "FILE")]
     cluster: Vec<PathBuf>,
 
     /// More objects, such as the pods to schedule; pending pods of the cluster are scheduled, too
-    #[arg(long, num_args = 1.., value_name = "FILE")]
+    #[arg(long, value_delimiter = ',', value_name = "FILE")]
     pods: Vec<PathBuf>,
 
     /// A KubeSchedulerConfiguration; without one, kube-scheduler's defaults hold

@@ -187,6 +187,7 @@ fn access(options: &Options, configuration: &Configuration) -> Access {
     let in_configuration = Some(&connection.kubeconfig).filter(|path| !path.is_empty()).map(PathBuf::from);
     Access {
         kubeconfig: options.kubeconfig.clone().or(in_configuration),
+        context: None,
         master: options.master.clone(),
         queries_per_second: (connection.is_limited && connection.qps > 0.0).then_some(connection.qps),
         burst: connection.burst,

@@ -54,6 +54,7 @@ pub struct RealWorld {
     seed: RandomState,
     drawn: AtomicU64,
     server: Arc<Server>,
+    namespace: String,
     threads: Threads,
 }
 
@@ -77,6 +78,7 @@ impl RealWorld {
             seed: RandomState::new(),
             drawn: AtomicU64::new(0),
             server: Arc::new(server),
+            namespace: config.default_namespace,
             threads: Threads::default(),
         })
     }
@@ -84,6 +86,11 @@ impl RealWorld {
     /// Where the API server is.
     pub fn server(&self) -> &str {
         &self.server.base
+    }
+
+    /// The namespace of the kubeconfig's context, or of the pod that the process runs in; `default` if they name none.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
     }
 }
 

@@ -66,7 +66,7 @@ fn bytes_that_are_no_text() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("bytes.yaml"), b"kind: Pod\nmetadata: \xff\n").expect("written");
     std::fs::write(folder.path().join("packed.json.gz"), b"\x1f\x8b\x08 and no more").expect("written");
-    let ran = run(folder.path(), "simulate --cluster bytes.yaml packed.json.gz", "");
+    let ran = run(folder.path(), "simulate --cluster bytes.yaml,packed.json.gz", "");
     assert_eq!(ran.code, Some(2));
     insta::assert_snapshot!(ran.stderr);
 }

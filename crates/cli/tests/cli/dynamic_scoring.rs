@@ -97,7 +97,7 @@ fn the_manifest_of_a_config_map_does_as_well() {
 
 /// The scores before normalizing and after, of `new` and `old`.
 fn explained(arguments: &str, more: &[(&str, &str)]) -> (serde_json::Value, serde_json::Value) {
-    let all = format!("explain p --cluster nodes.yaml pod.yaml --config config.yaml -o json {arguments}");
+    let all = format!("explain p --cluster nodes.yaml --cluster pod.yaml --config config.yaml -o json {arguments}");
     let ran = supercargo(&all, more);
     assert_eq!(ran.code, Some(0), "{ran}");
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
@@ -124,7 +124,7 @@ fn preferences_come_from_a_file_or_from_the_objects_and_the_time_is_told() {
 
 #[test]
 fn simulate_tells_what_is_wrong_with_the_preferences() {
-    let simulate = "simulate --cluster nodes.yaml pod.yaml";
+    let simulate = "simulate --cluster nodes.yaml --cluster pod.yaml";
     let broken = config_map(&SCORES.replace("kind: DynamicScoring", "kind: Scores"));
     let ran = supercargo(&format!("{simulate} map.yaml --config config.yaml"), &[("map.yaml", &broken)]);
     assert_eq!(ran.code, Some(2), "{ran}");

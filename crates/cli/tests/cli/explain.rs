@@ -12,6 +12,20 @@ fn shows_who_gave_what() {
 }
 
 #[test]
+fn the_pod_and_the_flags_may_stand_in_any_order() {
+    let one = supercargo("explain thumbnails --cluster examples/cluster --pods examples/pods.yaml -q");
+    assert_eq!(one.code, Some(0));
+    for other in [
+        "explain --cluster examples/cluster --pods examples/pods.yaml thumbnails -q",
+        "explain -q --cluster examples/cluster thumbnails --pods examples/pods.yaml",
+        "explain -q --cluster examples/cluster --cluster examples/pods.yaml thumbnails",
+        "explain -q --cluster examples/cluster,examples/pods.yaml thumbnails",
+    ] {
+        assert_eq!(supercargo(other).stdout, one.stdout, "{other}");
+    }
+}
+
+#[test]
 fn tells_how_a_tie_was_broken() {
     insta::assert_snapshot!(explain("thumbnails"));
 }

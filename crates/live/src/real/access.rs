@@ -33,6 +33,8 @@ pub struct Access {
     /// A kubeconfig file, from the command line or the configuration's `clientConnection`. Without it: the files that
     /// `KUBECONFIG` names, the cluster that the process runs in, `~/.kube/config`, in this order.
     pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig, instead of its current one. With it, the cluster that the process runs in is not asked.
+    pub context: Option<String>,
     /// The server's address, instead of the kubeconfig's. Alone it is enough: no kubeconfig is looked for then.
     pub master: Option<String>,
     /// Requests in a second, watches not counted; `None` does not throttle: the API server's own priority and fairness
@@ -60,15 +62,19 @@ impl std::error::Error for Unreachable {}
 /// Finds the server and the credentials.
 pub(super) async fn find(access: &Access) -> Result<Config, Unreachable> {
     let master = access.master.as_deref().filter(|master| !master.is_empty()).map(address).transpose()?;
-    let mut config = match (&access.kubeconfig, &master) {
-        (Some(file), _) => from_file(file).await?,
-        (None, Some(master)) => Config::new(master.clone()),
-        (None, None) => from_environment().await?,
+    let mut config = match (&access.kubeconfig, &master, &access.context) {
+        (Some(file), ..) => from_file(file, &chosen(access)).await?,
+        (None, Some(master), None) => Config::new(master.clone()),
+        (None, ..) => from_environment(&chosen(access)).await?,
     };
     if let Some(master) = master {
         config.cluster_url = master;
     }
     Ok(config)
+}
+
+fn chosen(access: &Access) -> KubeConfigOptions {
+    KubeConfigOptions { context: access.context.clone(), ..KubeConfigOptions::default() }
 }
 
 fn address(master: &str) -> Result<Uri, Unreachable> {
@@ -82,21 +88,24 @@ fn address(master: &str) -> Result<Uri, Unreachable> {
     }
 }
 
-async fn from_file(file: &PathBuf) -> Result<Config, Unreachable> {
+async fn from_file(file: &PathBuf, chosen: &KubeConfigOptions) -> Result<Config, Unreachable> {
     let unreadable = |error: kube::config::KubeconfigError| Unreachable {
         what: format!("kubeconfig {}: {}", file.display(), error),
         hint: "name another file with --kubeconfig, or with clientConnection.kubeconfig in the configuration",
     };
     let read = Kubeconfig::read_from(file).map_err(unreadable)?;
-    Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.map_err(unreadable)
+    Config::from_custom_kubeconfig(read, chosen).await.map_err(unreadable)
 }
 
-async fn from_environment() -> Result<Config, Unreachable> {
+async fn from_environment(chosen: &KubeConfigOptions) -> Result<Config, Unreachable> {
     let named = std::env::var_os("KUBECONFIG").is_some_and(|files| !files.is_empty());
-    if !named && let Ok(config) = Config::incluster() {
+    if !named
+        && chosen.context.is_none()
+        && let Ok(config) = Config::incluster()
+    {
         return Ok(config);
     }
-    Config::from_kubeconfig(&KubeConfigOptions::default()).await.map_err(|error| Unreachable {
+    Config::from_kubeconfig(chosen).await.map_err(|error| Unreachable {
         what: format!("no cluster to work for: not in a pod, and no usable kubeconfig: {}", error),
         hint: "name a kubeconfig with --kubeconfig or KUBECONFIG, or a server with --master",
     })

@@ -112,3 +112,29 @@ async fn a_kubeconfig_that_is_not_there_is_named() {
     let Err(error) = RealWorld::open(&access).await else { panic!("opened") };
     assert!(error.to_string().starts_with("kubeconfig /nowhere/kubeconfig: "), "{error}");
 }
+
+#[tokio::test]
+async fn a_context_chooses_server_and_namespace() {
+    let folder = std::env::temp_dir().join(format!("supercargo-context-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("kubeconfig");
+    let kubeconfig = "{clusters: [{name: a, cluster: {server: 'http://a:1'}}, {name: b, cluster: {server: 'http://b:2'}}],\
+         users: [{name: us, user: {}}], current-context: first, contexts: [\
+         {name: first, context: {cluster: a, user: us, namespace: batch}},\
+         {name: second, context: {cluster: b, user: us}}]}";
+    std::fs::write(&file, kubeconfig).unwrap();
+    for (context, server, namespace) in [
+        (None, "http://a:1", "batch"),
+        (Some("first"), "http://a:1", "batch"),
+        (Some("second"), "http://b:2", "default"),
+    ] {
+        let context = context.map(str::to_owned);
+        let access = Access { kubeconfig: Some(file.clone()), context, ..Access::default() };
+        let world = RealWorld::open(&access).await.unwrap();
+        assert_eq!((world.server(), world.namespace()), (server, namespace), "{access:?}");
+    }
+    let access = Access { kubeconfig: Some(file), context: Some("third".to_owned()), ..Access::default() };
+    let Err(error) = RealWorld::open(&access).await else { panic!("opened") };
+    assert!(error.to_string().contains("third"), "{error}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
