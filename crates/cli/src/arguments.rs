@@ -3,7 +3,10 @@
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::{bench, config, conformance, demo, dynamic_scoring, explain, rbac, run, simulate, style::Color};
+use crate::{
+    bench, compare, config, conformance, demo, dynamic_scoring, explain, rbac, replay, run, simulate,
+    style::Color,
+};
 
 /// Decides where pods go in a Kubernetes cluster, exactly as kube-scheduler 1.36 would, and explains itself.
 #[derive(Parser)]
@@ -36,6 +39,10 @@ pub(crate) enum Command {
     Simulate(simulate::Options),
     /// Show why a pod goes where it goes, or nowhere
     Explain(explain::Options),
+    /// Replay the history of a cluster at full speed, and measure it
+    Replay(replay::Options),
+    /// Say what another configuration changes, on a trace or on a cluster with pending pods
+    Compare(compare::Options),
     /// Compare with what a real kube-scheduler answered
     Conformance(conformance::Options),
     /// Measure the speed of scheduling on made-up clusters

@@ -21,6 +21,7 @@
 
 mod arguments;
 mod bench;
+mod compare;
 mod config;
 mod conformance;
 mod demo;
@@ -32,10 +33,12 @@ mod input;
 mod objects;
 mod output;
 mod rbac;
+mod replay;
 mod run;
 mod shell;
 mod simulate;
 mod style;
+mod traces;
 
 use std::{
     ffi::OsString,
@@ -103,6 +106,8 @@ fn dispatch(
     match command {
         Command::Simulate(options) => simulate::run(&options, console, registry),
         Command::Explain(options) => explain::run(&options, console, registry),
+        Command::Replay(options) => replay::run(&options, console, registry),
+        Command::Compare(options) => compare::run(&options, console, registry),
         Command::Conformance(options) => conformance::run(&options, console, registry),
         Command::Run(options) => run::run(&options, console, registry, guests),
         Command::Rbac(options) => rbac::run(&options, console, registry),

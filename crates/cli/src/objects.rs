@@ -6,7 +6,7 @@ use supercargo_config::{self as configuration, Configuration};
 use supercargo_framework::registry::Registry;
 use supercargo_manifest::Problems;
 use supercargo_model::{
-    Timestamp,
+    Declared, Timestamp,
     object::{Kind, Object, Objects, Reader},
 };
 use supercargo_scheduler::{
@@ -98,6 +98,14 @@ pub(crate) fn offline(
 /// The objects of files and folders.
 pub(crate) fn read_objects<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<Objects, Problems> {
     read_with(Reader::default(), paths)
+}
+
+/// The objects of files and folders, with what plugins have declared to read.
+pub(crate) fn read_declared<'p>(
+    declared: Declared,
+    paths: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<Objects, Problems> {
+    read_with(Reader::new(declared), paths)
 }
 
 fn read_with<'p>(

@@ -4,8 +4,8 @@
 //! Texts come in, results go out: files are the caller's.
 
 pub mod bench;
-pub mod configurations;
 pub mod compare;
+pub mod configurations;
 pub mod conformance;
 pub mod measures;
 pub mod replay;

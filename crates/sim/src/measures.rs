@@ -63,7 +63,12 @@ const fn each(name: &'static str, better: Better, what: &'static str) -> Measure
 /// All measures, in the order in which they are shown.
 pub const MEASURES: &[MeasureKind] = &[
     whole("placed", Unit::Count, Better::Higher, "pods that got a node"),
-    whole("never_placed", Unit::Count, Better::Lower, "pods that left, or were there at the end, without a node"),
+    whole(
+        "never_placed",
+        Unit::Count,
+        Better::Lower,
+        "pods that left, or were there at the end, without a node",
+    ),
     whole("pending_at_end", Unit::Count, Better::Lower, "pods that wait at the end"),
     whole("pending_mean", Unit::Seconds, Better::Lower, "mean time without a node"),
     whole("pending_p50", Unit::Seconds, Better::Lower, "median time without a node"),
@@ -80,7 +85,11 @@ pub const MEASURES: &[MeasureKind] = &[
     each("imbalance_min", Better::Neither, "utilisation of the emptiest node, mean over time"),
     each("imbalance_max", Better::Neither, "utilisation of the fullest node, mean over time"),
     each("fragmentation", Better::Lower, "share of what is free that the trace's pods cannot use"),
-    each("unusable", Better::Lower, "share of what there is that is free and that the trace's pods cannot use"),
+    each(
+        "unusable",
+        Better::Lower,
+        "share of what there is that is free and that the trace's pods cannot use",
+    ),
 ];
 
 /// The measure of a name, without resource.

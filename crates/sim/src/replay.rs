@@ -182,9 +182,8 @@ impl Run<'_> {
         loop {
             self.meter.look(self.scheduler.engine().cluster(), self.waiting);
             let follow = self.follow_recording;
-            let step = self.scheduler.step_until(until, |engine, pod| {
-                if follow { None } else { engine.place(pod) }
-            });
+            let step =
+                self.scheduler.step_until(until, |engine, pod| if follow { None } else { engine.place(pod) });
             self.meter.pass_to(self.scheduler.now());
             match step {
                 Some(Step::Attempt(attempt)) => self.attempted(&attempt),

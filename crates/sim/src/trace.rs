@@ -87,7 +87,10 @@ impl Trace {
     }
 
     /// A cluster without history: everything is there from the beginning, and the pending pods come in this order.
-    pub fn of_cluster(objects: impl IntoIterator<Item = Object>, pending: impl IntoIterator<Item = Arc<Pod>>) -> Self {
+    pub fn of_cluster(
+        objects: impl IntoIterator<Item = Object>,
+        pending: impl IntoIterator<Item = Arc<Pod>>,
+    ) -> Self {
         let objects = objects.into_iter().map(|object| Event::Put(Arc::new(object)));
         let events = objects.chain(pending.into_iter().map(Event::Arrival)).enumerate();
         let events =

@@ -97,7 +97,8 @@ fn the_manifest_of_a_config_map_does_as_well() {
 
 /// The scores before normalizing and after, of `new` and `old`.
 fn explained(arguments: &str, more: &[(&str, &str)]) -> (serde_json::Value, serde_json::Value) {
-    let all = format!("explain p --cluster nodes.yaml --cluster pod.yaml --config config.yaml -o json {arguments}");
+    let all =
+        format!("explain p --cluster nodes.yaml --cluster pod.yaml --config config.yaml -o json {arguments}");
     let ran = supercargo(&all, more);
     assert_eq!(ran.code, Some(0), "{ran}");
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");

@@ -334,7 +334,8 @@ impl<'m> Meter<'m> {
     fn resource(&self, index: usize, name: &Name, seconds: f64) -> ResourceMeasures {
         let integral = &self.integrals[index];
         let samples = || self.samples.iter().map(|sample| &sample.resources[index]);
-        let mean = |of: fn(&ResourceSample) -> f64| samples().map(of).sum::<f64>() / self.samples.len() as f64;
+        let mean =
+            |of: fn(&ResourceSample) -> f64| samples().map(of).sum::<f64>() / self.samples.len() as f64;
         ResourceMeasures {
             resource: name.clone(),
             utilisation: share(integral.used, integral.allocatable),

@@ -62,7 +62,8 @@ impl PodMix {
     }
 
     fn of_pods<'p>(pods: impl Iterator<Item = &'p Pod>) -> Self {
-        let mut counts: HashMap<&Resources, HashMap<NodeWish<'_>, (usize, &'p Arc<PodSpec>)>> = HashMap::new();
+        let mut counts: HashMap<&Resources, HashMap<NodeWish<'_>, (usize, &'p Arc<PodSpec>)>> =
+            HashMap::new();
         let (mut scalars, mut disk) = (BTreeSet::new(), false);
         for pod in pods {
             let requests = &pod.spec.requests.fit;
@@ -71,8 +72,12 @@ impl PodMix {
             let by_wish = counts.entry(requests).or_default();
             by_wish.entry(NodeWish::of(&pod.spec)).or_insert((0, &pod.spec)).0 += 1;
         }
-        let resources: Vec<Name> =
-            [CPU, MEMORY].into_iter().chain(disk.then_some(EPHEMERAL_STORAGE)).map(Name::from).chain(scalars).collect();
+        let resources: Vec<Name> = [CPU, MEMORY]
+            .into_iter()
+            .chain(disk.then_some(EPHEMERAL_STORAGE))
+            .map(Name::from)
+            .chain(scalars)
+            .collect();
         let mut shapes: Vec<(usize, &Resources, NodeWish<'_>, &Arc<PodSpec>)> = (counts.into_iter())
             .flat_map(|(requests, wishes)| {
                 wishes.into_iter().map(move |(wish, (count, spec))| (count, requests, wish, spec))
@@ -108,7 +113,8 @@ impl PodMix {
                 None => classes.push(((*spec).clone(), i..i + 1)),
             }
         }
-        let column = |name: &Name| -> Vec<f64> { ordered.iter().map(|(_, r, ..)| r.get(name) as f64).collect() };
+        let column =
+            |name: &Name| -> Vec<f64> { ordered.iter().map(|(_, r, ..)| r.get(name) as f64).collect() };
         let requests: Vec<Vec<f64>> = resources.iter().map(column).collect();
         let shares = requests.iter().map(|column| {
             let asks = |(count, amount): (f64, &f64)| if *amount > 0.0 { count } else { 0.0 };

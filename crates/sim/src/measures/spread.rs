@@ -60,7 +60,9 @@ impl Domains {
         let labelled = |node: &Node| {
             spec.spread_constraints.iter().all(|constraint| node.labels.has(&constraint.topology_key))
         };
-        for info in cluster.nodes().filter(|info| labelled(&info.node) && counts(&info.node, spec, constraint)) {
+        for info in
+            cluster.nodes().filter(|info| labelled(&info.node) && counts(&info.node, spec, constraint))
+        {
             if let Some(value) = info.node.labels.get(&constraint.topology_key) {
                 let next = numbers.len();
                 of_node.insert(info.id.index(), *numbers.entry(value).or_insert(next));
