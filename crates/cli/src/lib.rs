@@ -33,12 +33,15 @@ mod input;
 mod objects;
 mod output;
 mod rbac;
+mod record;
 mod replay;
 mod run;
 mod shell;
 mod simulate;
+mod snapshot;
 mod style;
 mod traces;
+mod tune;
 
 use std::{
     ffi::OsString,
@@ -108,6 +111,9 @@ fn dispatch(
         Command::Explain(options) => explain::run(&options, console, registry),
         Command::Replay(options) => replay::run(&options, console, registry),
         Command::Compare(options) => compare::run(&options, console, registry),
+        Command::Tune(options) => tune::run(&options, console, registry),
+        Command::Record(options) => record::run(&options, console),
+        Command::Snapshot(options) => snapshot::run(&options, console),
         Command::Conformance(options) => conformance::run(&options, console, registry),
         Command::Run(options) => run::run(&options, console, registry, guests),
         Command::Rbac(options) => rbac::run(&options, console, registry),

@@ -13,3 +13,4 @@ pub mod report;
 pub mod sampling;
 pub mod simulate;
 pub mod trace;
+pub mod tune;
