@@ -265,11 +265,11 @@ fn print_resources(replayed: &Replay, console: &mut Console) -> Result<(), Failu
         return Ok(());
     }
     console.heading("UTILISATION OVER TIME")?;
-    let mut grid = Grid::new(["RESOURCE", "0 … 100 %"]);
+    let mut grid = Grid::new(["RESOURCE", "0 … PEAK"]);
     for (i, of) in replayed.measures.resources.iter().enumerate() {
         let values: Vec<f64> =
             replayed.samples.iter().map(|sample| sample.resources[i].utilisation).collect();
-        grid.row([of.resource.to_string(), sparkline(&values, 60, 1.0)]);
+        grid.row([of.resource.to_string(), sparkline(&values, 60, of.utilisation_peak)]);
     }
     Ok(console.grid(grid)?)
 }
