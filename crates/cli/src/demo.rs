@@ -12,7 +12,7 @@ use supercargo_live::{
     real::{Access, RealWorld},
     world::SharedWorld,
 };
-use supercargo_manifest::Problem;
+use supercargo_manifest::{Problem, Problems};
 use supercargo_scheduler::{Election, start};
 use supercargo_testcluster::{Kubelets, NOTICE, Options as ClusterOptions, TestCluster};
 use tokio_util::sync::CancellationToken;
@@ -64,7 +64,7 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     let outcome = runtime.block_on(async {
         tokio::spawn(stop_on_signal(stop.clone()));
         let access = Access { master: Some(cluster.url()), ..Access::default() };
-        let world = RealWorld::open(&access).await.map_err(|error| Problem::error(error.to_string()))?;
+        let world = RealWorld::open(&access).await.map_err(Problems::from)?;
         let world: SharedWorld = Arc::new(world);
         let setup = supercargo_scheduler::Options { election: Election::Never, ..Default::default() };
         let running = start(&world, &configuration, registry, setup)?;

@@ -66,7 +66,7 @@ struct Explanation {
 
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
     let mut given = options.inputs.read(console, registry)?;
-    let pod = find::find(&given.objects, &options.pod)?;
+    let pod = find::find(&given.objects, &options.inputs.qualified(&options.pod))?;
     let bound_to = pod.node.as_ref().map(ToString::to_string);
     let (pod, alone) = if bound_to.is_some() { find::unbind(&mut given.objects, &pod) } else { (pod, false) };
     let mut extender_caller = given.extender_caller.take();

@@ -18,20 +18,29 @@ const MANIFEST_ENDINGS: [&str; 3] = [".yaml", ".yml", ".json"];
 
 /// Reads all manifests: files, the manifests of folders, and stdin for `-`. All that cannot be read is told at once.
 pub(crate) fn manifests<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<Vec<Source>, Problems> {
-    let mut sources = Vec::new();
+    let [sources] = manifests_of([paths.into_iter().collect()])?;
+    Ok(sources)
+}
+
+/// The same for several lists of paths.
+pub(crate) fn manifests_of<const N: usize>(lists: [Vec<&PathBuf>; N]) -> Result<[Vec<Source>; N], Problems> {
     let mut problems = Problems::default();
     let mut stdin_is_read = false;
-    for path in paths {
-        if is_stdin(path) && std::mem::replace(&mut stdin_is_read, true) {
-            problems.push(Problem::error("`-` is given twice, and stdin can be read only once"));
-            continue;
+    let lists = lists.map(|paths| {
+        let mut sources = Vec::new();
+        for path in paths {
+            if is_stdin(path) && std::mem::replace(&mut stdin_is_read, true) {
+                problems.push(Problem::error("`-` is given twice, and stdin can be read only once"));
+                continue;
+            }
+            match manifests_at(path) {
+                Ok(more) => sources.extend(more),
+                Err(more) => problems.extend(more),
+            }
         }
-        match manifests_at(path) {
-            Ok(more) => sources.extend(more),
-            Err(more) => problems.extend(more),
-        }
-    }
-    if problems.is_empty() { Ok(sources) } else { Err(problems) }
+        sources
+    });
+    if problems.is_empty() { Ok(lists) } else { Err(problems) }
 }
 
 fn manifests_at(path: &Path) -> Result<Vec<Source>, Problems> {

@@ -1,32 +1,53 @@
 //! The inputs that simulate and explain share: a cluster, pods, a configuration, a seed and the time.
 
-use std::path::PathBuf;
+mod live_cluster;
+mod what_if;
+mod workloads;
+
+use std::{collections::HashMap, path::PathBuf};
 
 use supercargo_config::{self as configuration, Configuration};
 use supercargo_framework::registry::Registry;
+use supercargo_live::informer;
 use supercargo_manifest::Problems;
 use supercargo_model::{
-    Declared, Timestamp,
+    Declared, Key, Name, Pod, Timestamp,
     object::{Kind, Object, Objects, Reader},
 };
 use supercargo_scheduler::{
     offline::OfflineScheduler,
     setup::{self, Overrides},
 };
-use supercargo_sim::simulate::Input;
+use supercargo_sim::{priority_classes::PRIORITY_CLASSES, simulate::Input, utilisation::Utilisation};
 
 use crate::{dynamic_scoring::Preferred, extender_calls::ExtenderCaller, input, output::Console};
+pub(crate) use live_cluster::LiveCluster;
+use what_if::WhatIf;
+pub(crate) use workloads::{Making, reader};
 
 /// What is scheduled, and by what rules.
 #[derive(clap::Args)]
 pub(crate) struct Inputs {
-    /// The cluster: files or folders with what `kubectl get … -o yaml|json` prints, `-` for stdin
-    #[arg(long, required = true, value_delimiter = ',', value_name = "FILE")]
+    /// The cluster: files or folders with what `kubectl get … -o yaml|json` prints, `-` for stdin; without this, the
+    /// live cluster that kubectl would talk to
+    #[arg(long, value_delimiter = ',', value_name = "FILE")]
     cluster: Vec<PathBuf>,
 
-    /// More objects, such as the pods to schedule; pending pods of the cluster are scheduled, too
+    #[command(flatten)]
+    live: LiveCluster,
+
+    /// The namespace of a pod that is named without one, and of objects of --pods that name none
+    #[arg(long, short, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+
+    /// More objects, such as the pods to schedule, or Deployments, StatefulSets, ReplicaSets, DaemonSets, Jobs and
+    /// CronJobs, whose pods are then made; pending pods of the cluster are scheduled, too
     #[arg(long, value_delimiter = ',', value_name = "FILE")]
     pods: Vec<PathBuf>,
+
+    /// How many pods each workload of --pods makes, in place of what it says
+    #[arg(long, value_name = "N", requires = "pods")]
+    replicas: Option<u32>,
 
     /// A KubeSchedulerConfiguration; without one, kube-scheduler's defaults hold
     #[arg(long, value_name = "FILE")]
@@ -41,6 +62,9 @@ pub(crate) struct Inputs {
     no_extenders: bool,
 
     #[command(flatten)]
+    what_if: WhatIf,
+
+    #[command(flatten)]
     preferred: Preferred,
 }
 
@@ -49,6 +73,10 @@ pub(crate) struct Given {
     pub(crate) objects: Vec<Object>,
     pub(crate) configuration: Configuration,
     pub(crate) now: Timestamp,
+    /// How much of the cluster was used as it was read.
+    pub(crate) before: Utilisation,
+    /// Pods that were taken off their nodes, and where they were.
+    pub(crate) was_on: HashMap<Key, Name>,
     /// Calls the extenders, if there are any.
     pub(crate) extender_caller: Option<ExtenderCaller>,
 }
@@ -59,18 +87,31 @@ impl Inputs {
         let configuration = read_configuration(self.config.as_ref(), console, registry);
         let asks = configuration.as_ref().is_ok_and(|read| !read.extenders.is_empty()) && !self.no_extenders;
         let declared = configuration.as_ref().map(|read| read.declared(registry)).unwrap_or_default();
-        let reader = Reader::new(declared).keeping([Kind::Node, Kind::Pod].into_iter().filter(|_| asks));
-        match (read_with(reader, self.cluster.iter().chain(&self.pods)), configuration) {
+        let reader = reader(&declared).keeping([Kind::Node, Kind::Pod].into_iter().filter(|_| asks));
+        match (self.read_objects(reader, configuration.as_ref().ok(), registry, console), configuration) {
             (Ok(mut objects), Ok(configuration)) => {
+                let making = Making {
+                    replicas: self.replicas,
+                    namespace: self.namespace.as_deref(),
+                    declared: &declared,
+                };
+                let before = Utilisation::of_objects(&objects.objects);
+                self.what_if.add_nodes(&mut objects.objects)?;
+                making.complete(&mut objects, &[], console)?;
                 self.preferred.put(&mut objects, &configuration)?;
                 tell_skipped(&objects, console);
-                let extender_caller =
+                let mut extender_caller =
                     asks.then(|| ExtenderCaller::new(&configuration, &objects)).transpose()?;
                 if extender_caller.is_none() {
                     tell_extenders(&configuration, console);
                 }
-                let (objects, now) = (objects.objects, self.preferred.now());
-                Ok(Given { objects, configuration, now, extender_caller })
+                let (mut objects, now) = (objects.objects, self.preferred.now());
+                let was_on = self.what_if.unbind(&mut objects, &configuration, console)?;
+                if let Some(extender_caller) = &mut extender_caller {
+                    let unbound = pods(&objects).filter(|pod| was_on.contains_key(&pod.key()));
+                    unbound.for_each(|pod| extender_caller.unbind(pod));
+                }
+                Ok(Given { objects, configuration, now, before, was_on, extender_caller })
             }
             (objects, configuration) => {
                 let problems = [objects.err(), configuration.err()];
@@ -78,6 +119,50 @@ impl Inputs {
             }
         }
     }
+
+    /// The objects of the live cluster, if it is to be read, and then those of the files. What is live is read only once the
+    /// configuration makes sense: it says which objects are needed.
+    fn read_objects(
+        &self,
+        mut reader: Reader,
+        configuration: Option<&Configuration>,
+        registry: &Registry,
+        console: &mut Console,
+    ) -> Result<Objects, Problems> {
+        if let Some(configuration) = configuration.filter(|_| self.live.is_named() || self.cluster.is_empty())
+        {
+            let profiles = configuration.profiles(registry)?;
+            let profiles = profiles.iter().map(|ready| &ready.profile);
+            let mut resources = informer::resources(&configuration.declared(registry), profiles);
+            let classes = Kind::Custom(&PRIORITY_CLASSES);
+            if !resources.iter().any(|resource| resource.kind == classes) {
+                resources.extend(informer::Resource::of(classes));
+            }
+            self.live.read(&resources, &mut reader, console)?;
+        }
+        // All that cannot be read is told at once.
+        let lists = [self.cluster.iter().collect(), self.pods.iter().collect()];
+        let [of_cluster, of_pods] = input::manifests_of(lists)?;
+        of_cluster.iter().for_each(|source| reader.read(source));
+        reader.expect_new(workloads::KINDS, self.namespace.as_deref());
+        of_pods.iter().for_each(|source| reader.read(source));
+        reader.finish()
+    }
+
+    /// A pod's name with its namespace, where that was given apart.
+    pub(crate) fn qualified(&self, pod: &str) -> String {
+        match &self.namespace {
+            Some(namespace) if !pod.contains('/') => format!("{namespace}/{pod}"),
+            _ => pod.to_owned(),
+        }
+    }
+}
+
+fn pods(objects: &[Object]) -> impl Iterator<Item = &Pod> {
+    objects.iter().filter_map(|object| match object {
+        Object::Pod(pod) => Some(pod),
+        _ => None,
+    })
 }
 
 /// A scheduler over what was read, on virtual time.
@@ -132,8 +217,14 @@ pub(crate) fn read_configuration(
     Ok(loaded.configuration)
 }
 
-/// Says what was left out.
+/// Says what was left out, what took the place of something else, and what an API server would not have let pass.
 pub(crate) fn tell_skipped(objects: &Objects, console: &mut Console) {
+    console.warnings(&objects.warnings);
+    match objects.replaced {
+        0 => {}
+        1 => console.note("1 object is in several files; the last one counts"),
+        n => console.note(format!("{n} objects are in several files; the last one counts")),
+    }
     let count: usize = objects.skipped.values().sum();
     if count > 0 {
         let kinds: Vec<String> = objects.skipped.iter().map(|(kind, n)| format!("{kind} × {n}")).collect();

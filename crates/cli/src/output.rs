@@ -9,6 +9,7 @@ use std::{
 use anstyle::Style;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use supercargo_manifest::Problems;
 use terminal_size::{Width, terminal_size_of};
 
@@ -20,6 +21,17 @@ const DEFAULT_WIDTH_COLUMNS: usize = 100;
 const MIN_WIDTH_COLUMNS: usize = 40;
 /// Between two columns of a table.
 pub(crate) const GAP_COLUMNS: u16 = 2;
+
+/// How objects are written for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Structured {
+    /// One a line.
+    Json,
+    /// With line breaks and indents.
+    PrettyJson,
+    /// One document each.
+    Yaml,
+}
 
 /// Data goes to stdout, talk to stderr.
 pub(crate) struct Console {
@@ -46,6 +58,18 @@ impl Console {
     /// Writes a line of data.
     pub(crate) fn line(&mut self, text: impl Display) -> io::Result<()> {
         writeln!(self.out, "{text}")
+    }
+
+    /// Writes an object for programs.
+    pub(crate) fn structured(&mut self, how: Structured, object: &impl Serialize) -> io::Result<()> {
+        match how {
+            Structured::Json => self.line(serde_json::to_string(object)?),
+            Structured::PrettyJson => self.line(serde_json::to_string_pretty(object)?),
+            Structured::Yaml => {
+                let value = serde_json::to_string(object)?.parse().map_err(io::Error::other)?;
+                write!(self.out, "---\n{}", supercargo_config::to_yaml(&value))
+            }
+        }
     }
 
     /// Writes data as it is.
@@ -245,6 +269,24 @@ impl Progress {
 
     pub(crate) fn at(&self, position: usize) {
         self.0.set_position(position as u64);
+    }
+
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Says on stderr what is being done while nobody knows for how long, if there is a terminal to watch it on.
+pub(crate) struct Spinner(ProgressBar);
+
+impl Spinner {
+    pub(crate) fn new(console: &Console) -> Self {
+        Self(if console.may_show_progress() { ProgressBar::new_spinner() } else { ProgressBar::hidden() })
+    }
+
+    pub(crate) fn say(&self, what: String) {
+        self.0.set_message(what);
+        self.0.tick();
     }
 
     pub(crate) fn finish(&self) {

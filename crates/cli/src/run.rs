@@ -145,8 +145,8 @@ async fn schedule(
     Ok(Ending::Well)
 }
 
-async fn open(access: &Access) -> Result<RealWorld, Problem> {
-    RealWorld::open(access).await.map_err(|error| Problem::error(error.to_string()))
+async fn open(access: &Access) -> Result<RealWorld, Problems> {
+    RealWorld::open(access).await.map_err(Problems::from)
 }
 
 /// Asks those who callers are and what they may do that the flags name, or the scheduler's own API server.
@@ -155,8 +155,8 @@ async fn reviewer(
     own: &Access,
     own_world: &SharedWorld,
     measured: &Measured,
-) -> Result<ByApiServer, Problem> {
-    let other = async |kubeconfig: &Option<PathBuf>| -> Result<SharedWorld, Problem> {
+) -> Result<ByApiServer, Problems> {
+    let other = async |kubeconfig: &Option<PathBuf>| -> Result<SharedWorld, Problems> {
         match kubeconfig.as_ref().filter(|file| !file.as_os_str().is_empty()) {
             None => Ok(own_world.clone()),
             Some(file) => {

@@ -1,6 +1,7 @@
 //! `supercargo simulate`: where would the pending pods go?
 
 mod rows;
+mod totals;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -9,19 +10,20 @@ use std::{
 
 use clap::ValueEnum;
 use serde::Serialize;
-use supercargo_engine::Placement;
+use supercargo_engine::{Outcome, Placement};
 use supercargo_framework::{preemption::Nomination, registry::Registry};
-use supercargo_model::{Name, Pod};
+use supercargo_model::{Key, Name, Pod};
 use supercargo_scheduler::offline::{Attempt, OfflineScheduler};
-use supercargo_sim::{report::Report, simulate::Input};
+use supercargo_sim::{report::Report, simulate::Input, utilisation::Utilisation};
 
 use crate::{
     extender_calls::{ExtenderCaller, decide},
     failure::{Ending, Failure},
     objects::{Inputs, offline},
-    output::Console,
+    output::{Console, Progress, Structured},
 };
 use rows::Rows;
+use totals::{Change, Totals};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -31,6 +33,18 @@ pub(crate) struct Options {
     /// How results are printed
     #[arg(long, short, value_enum, default_value_t, value_name = "FORMAT")]
     output: Format,
+
+    /// Print JSON over several lines, with indents
+    #[arg(long)]
+    pretty: bool,
+
+    /// Print totals only: how many pods were placed, and how much of the cluster is used before and after
+    #[arg(long)]
+    summary: bool,
+
+    /// End with exit code 1 if a pod stays pending, gated pods aside
+    #[arg(long)]
+    fail_on_unschedulable: bool,
 
     /// Show how long each decision took; the output is then no longer reproducible
     #[arg(long)]
@@ -47,42 +61,103 @@ enum Format {
     Wide,
     /// For programs: an object for each pod, one a line
     Json,
+    /// For programs: a document for each pod
+    Yaml,
+    /// For scripts: namespace/name of each pod, and its node, or `-`
+    Name,
+}
+
+impl Format {
+    fn structured(self, pretty: bool) -> Option<Structured> {
+        match self {
+            Self::Json if pretty => Some(Structured::PrettyJson),
+            Self::Json => Some(Structured::Json),
+            Self::Yaml => Some(Structured::Yaml),
+            Self::Table | Self::Wide | Self::Name => None,
+        }
+    }
 }
 
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
-    let given = options.inputs.read(console, registry)?;
-    let (configuration, mut extender_caller) = (given.configuration, given.extender_caller);
+    let mut given = options.inputs.read(console, registry)?;
+    let mut extender_caller = given.extender_caller.take();
     let seed_and_time = (options.inputs.seed, given.now);
+    let configuration = &given.configuration;
     let begin = |input: Input, extender_caller: Option<&ExtenderCaller>| {
-        offline(input, &configuration, registry, seed_and_time, extender_caller)
+        offline(input, configuration, registry, seed_and_time, extender_caller)
     };
     let input = Input::new(given.objects);
-    let other_schedulers = if options.output == Format::Json {
-        let outline = Outline::of(begin(input.clone(), extender_caller.as_ref())?, extender_caller.as_mut());
+    if input.pending.is_empty() {
+        console.note("no pending pods; use --pods to say what is to be scheduled");
+    }
+    let pending = input.pending.len();
+    let structured = options.output.structured(options.pretty);
+    let (scheduler, mut totals) = if let Some(structured) = structured.filter(|_| !options.summary) {
+        let outline = Outline::of(
+            begin(input.clone(), extender_caller.as_ref())?,
+            extender_caller.as_mut(),
+            &Progress::new(2 * pending, "pods", console),
+        );
         if let Some(extender_caller) = &mut extender_caller {
             extender_caller.play_again();
         }
         let mut scheduler = begin(input, extender_caller.as_ref())?;
-        print_json(&mut scheduler, &outline, options.time, extender_caller.as_mut(), console)?;
-        scheduler.other_schedulers()
+        let printing = Printing { structured, timed: options.time, was_on: &given.was_on };
+        print_each(&mut scheduler, &outline, &printing, extender_caller.as_mut(), console)?;
+        (scheduler, outline.totals())
     } else {
         let mut scheduler = begin(input, extender_caller.as_ref())?;
         let nodes = scheduler.engine().cluster().node_count();
-        let mut rows = Rows::new(nodes, options);
-        let in_full = options.output == Format::Wide;
+        let mut rows = Rows::new(nodes, options, &given.was_on);
+        let in_full = options.output == Format::Wide && !options.summary;
+        let progress = Progress::new(pending, "pods", console);
         while let Some((attempt, took)) =
             next(&mut scheduler, extender_caller.as_mut(), options.time, |_, _| in_full)
         {
             rows.add(attempt, took);
+            progress.at(rows.len());
         }
-        rows.print(console)?;
-        scheduler.other_schedulers()
+        progress.finish();
+        if !options.summary {
+            rows.print(console)?;
+        }
+        (scheduler, rows.totals())
     };
-    tell_left_alone(other_schedulers, console);
+    totals.moved_from(&given.was_on, scheduler.engine().cluster());
+    let change = Change::new(&given.before, &Utilisation::of(scheduler.engine().cluster()));
+    tell_totals(options, &totals, &change, console)?;
+    tell_left_alone(scheduler.other_schedulers(), console);
     if let Some(extender_caller) = extender_caller {
         extender_caller.tell_failures(console);
     }
-    Ok(Ending::Well)
+    let pending = options.fail_on_unschedulable && totals.unschedulable > 0;
+    Ok(if pending || totals.failed > 0 { Ending::Found } else { Ending::Well })
+}
+
+/// Says what all of it came to: as data where people or `--summary` ask for it, as talk beside other data.
+fn tell_totals(
+    options: &Options,
+    totals: &Totals,
+    change: &Change,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let line = totals.line(options.inputs.seed, &console.palette);
+    match (options.output, options.output.structured(options.pretty)) {
+        (_, Some(structured)) if options.summary => {
+            console.structured(structured, &totals::Summary::new(totals, change))?;
+        }
+        (Format::Table | Format::Wide, _) => {
+            change.print(console)?;
+            let gap = if totals.is_empty() && change.is_empty() { "" } else { "\n" };
+            console.line(format!("{gap}{line}"))?;
+        }
+        (Format::Name, _) if options.summary => console.line(line)?,
+        _ => console.note(totals.line(options.inputs.seed, &Default::default())),
+    }
+    if totals.failed > 0 {
+        console.warnings(&totals.failures().into());
+    }
+    Ok(())
 }
 
 /// The next attempt, and how long it took to decide if that was asked for; with a full record where one is wanted.
@@ -106,25 +181,46 @@ fn next(
 /// records of the others.
 #[derive(Default)]
 struct Outline {
-    /// The number of the last attempt, by the pod's uid.
-    last: HashMap<Name, u32>,
+    /// The number of the last attempt and how it ended, by the pod's uid.
+    last: HashMap<Name, (u32, Outcome)>,
     evicted: HashSet<Name>,
+    evictions: usize,
 }
 
 impl Outline {
-    fn of(mut scheduler: OfflineScheduler, mut extender_caller: Option<&mut ExtenderCaller>) -> Self {
+    fn of(
+        mut scheduler: OfflineScheduler,
+        mut extender_caller: Option<&mut ExtenderCaller>,
+        progress: &Progress,
+    ) -> Self {
         let mut outline = Self::default();
         while let Some((attempt, _)) =
             next(&mut scheduler, extender_caller.as_deref_mut(), false, |_, _| false)
         {
+            outline.evictions += victims(&attempt.placement).filter(|victim| !victim.terminating).count();
             outline.evicted.extend(victims(&attempt.placement).map(|victim| victim.uid.clone()));
-            outline.last.insert(attempt.pod.uid.clone(), attempt.number);
+            outline.last.insert(attempt.pod.uid.clone(), (attempt.number, outcome(&attempt.placement)));
+            progress.at(outline.last.len());
         }
+        progress.finish();
         outline
     }
 
     fn is_last(&self, uid: &str, number: u32) -> bool {
-        self.last.get(uid) == Some(&number)
+        self.last.get(uid).is_some_and(|(last, _)| *last == number)
+    }
+
+    fn totals(&self) -> Totals {
+        let mut totals = Totals { evicted: self.evictions, ..Totals::default() };
+        self.last.values().for_each(|(_, outcome)| totals.count(outcome));
+        totals
+    }
+}
+
+fn outcome(placement: &Placement) -> Outcome {
+    match placement {
+        Placement::On { node, .. } => Outcome::Scheduled { node: node.clone() },
+        Placement::Decided(decision) => decision.outcome.clone(),
     }
 }
 
@@ -142,30 +238,42 @@ pub(crate) fn nomination(placement: &Placement) -> Option<&Nomination> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct Line<'a> {
     #[serde(flatten)]
     report: Report,
+    /// The node that it was on before it was drained, lost, or to be decided anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was_on: Option<&'a Name>,
     #[serde(skip_serializing_if = "Option::is_none")]
     took_microseconds: Option<u128>,
 }
 
+/// How each pod is printed.
+struct Printing<'a> {
+    structured: Structured,
+    timed: bool,
+    was_on: &'a HashMap<Key, Name>,
+}
+
 /// Prints each pod's last attempt as it is made; nothing is kept.
-fn print_json(
+fn print_each(
     scheduler: &mut OfflineScheduler,
     outline: &Outline,
-    timed: bool,
+    printing: &Printing<'_>,
     mut extender_caller: Option<&mut ExtenderCaller>,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let mut made_room: HashMap<Name, Nomination> = HashMap::new();
     let is_last = |uid: &str, number| outline.is_last(uid, number);
-    while let Some((attempt, took)) = next(scheduler, extender_caller.as_deref_mut(), timed, is_last) {
+    while let Some((attempt, took)) = next(scheduler, extender_caller.as_deref_mut(), printing.timed, is_last)
+    {
         let uid = &attempt.pod.uid;
         if let (Placement::Decided(decision), true) = (&attempt.placement, is_last(uid, attempt.number)) {
             let report = Report::new(decision).after(attempt.number, made_room.remove(uid).as_ref());
             let report = Report { evicted: outline.evicted.contains(uid), ..report };
-            let line = Line { report, took_microseconds: took.map(|took| took.as_micros()) };
-            console.line(serde_json::to_string(&line).map_err(std::io::Error::from)?)?;
+            let was_on = printing.was_on.get(&attempt.pod.key());
+            let line = Line { report, was_on, took_microseconds: took.map(|took| took.as_micros()) };
+            console.structured(printing.structured, &line)?;
         } else if let Some(nomination) = nomination(&attempt.placement) {
             made_room.insert(uid.clone(), nomination.clone());
         }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{Duration, base64::Base64};
+use crate::{Base64, Duration};
 
 /// A web service that takes part in scheduling. A step whose verb is empty is not its own.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -28,7 +28,6 @@
 //! - What [`Configuration::to_yaml`] writes, [`load`] reads as the same configuration.
 //! - The fields of the schema are the fields that are read: both come from the same types.
 
-mod base64;
 mod configuration;
 mod defaults;
 mod diff;
@@ -54,7 +53,6 @@ mod validate;
 mod written;
 mod yaml;
 
-pub use base64::Base64;
 pub use configuration::{
     Arguments, ClientConnection, Configuration, LeaderElection, ProfileConfiguration, ReadyProfile,
 };
@@ -65,4 +63,5 @@ pub use extender::{Extender, ExtenderTls, ManagedResource};
 pub use load::{Loaded, default_configuration, load};
 pub use migrate::{Migrated, migrate};
 pub use schema::schema;
-pub use supercargo_manifest::Duration;
+pub use supercargo_manifest::{Base64, Duration};
+pub use yaml::write as to_yaml;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use supercargo_manifest::{Value, ValueKind};
 
 /// A value as YAML that reads back as the same value, with a line break at the end.
-pub(crate) fn write(value: &Value) -> String {
+pub fn write(value: &Value) -> String {
     let mut out = String::new();
     block(&mut out, value, 0);
     if !out.ends_with('\n') {

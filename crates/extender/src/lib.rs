@@ -21,7 +21,7 @@ mod extenders;
 mod originals;
 mod repeats;
 mod request;
-mod tls;
+pub mod tls;
 
 pub use answer::{Anomaly, Strictness};
 pub use breaker::{FAILURES_IN_A_ROW, REST};

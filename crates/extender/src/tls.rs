@@ -1,4 +1,4 @@
-//! How TLS is spoken to an extender: as kube-scheduler does it, by the same settings.
+//! How TLS is spoken as a client: to an extender as kube-scheduler does it, by the same settings.
 
 use std::{fmt, sync::Arc};
 
@@ -27,40 +27,109 @@ impl fmt::Display for Unusable {
 
 impl std::error::Error for Unusable {}
 
-/// Whom to trust, and what to show.
+/// Whose certificates count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Anybody's.
+    Anybody,
+    /// Nobody's: TLS is not spoken.
+    Nobody,
+    /// Of those that the system's authorities vouch for.
+    System,
+    /// Of those that these authorities vouch for, in PEM.
+    Authorities(Vec<u8>),
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate, and those between it and its authority.
+    pub certificate: Vec<u8>,
+    /// Its key.
+    pub key: Vec<u8>,
+}
+
+/// Shows nothing: the key is a secret.
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
+}
+
+/// What cannot be made use of, and why.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The authorities.
+    Trust(String),
+    /// The client's own certificate or key.
+    Identity(String),
+}
+
+impl Fault {
+    /// What is wrong.
+    pub fn what(self) -> String {
+        match self {
+            Self::Trust(what) | Self::Identity(what) => what,
+        }
+    }
+}
+
+/// TLS as a client: whom to trust, and what to show.
+///
+/// # Errors
+///
+/// If a text is no PEM, or the key does not belong to the certificate.
+pub fn client(trust: &Trust, identity: Option<&Identity>) -> Result<ClientConfig, Fault> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Fault::Trust(error.to_string()))?;
+    let builder = match trust {
+        Trust::Anybody => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(TrustsAnybody(provider)))
+        }
+        Trust::Nobody => builder.with_root_certificates(RootCertStore::empty()),
+        Trust::System => builder.with_root_certificates(system_authorities()),
+        Trust::Authorities(pem) => builder.with_root_certificates(authorities(pem).map_err(Fault::Trust)?),
+    };
+    match identity {
+        None => Ok(builder.with_no_client_auth()),
+        Some(identity) => {
+            let (chain, key) = pair(identity).map_err(Fault::Identity)?;
+            let unfit = |error: rustls::Error| {
+                Fault::Identity(format!("the client's key does not fit its certificate: {error}"))
+            };
+            builder.with_client_auth_cert(chain, key).map_err(unfit)
+        }
+    }
+}
+
+/// TLS as the extender's settings want it.
 pub(crate) fn configure(extender: &Extender) -> Result<ClientConfig, Unusable> {
     let unusable = |what: String, hint: &str| Unusable {
         what: format!("extender {}: {what}", extender.url_prefix),
         hint: hint.to_owned(),
     };
+    const GIVE_AUTHORITIES: &str = "give the authorities in PEM, by caFile or caData";
+    const GIVE_BOTH: &str = "give both in PEM: certFile or certData, and keyFile or keyData";
     let settings = extender.tls_config.clone().unwrap_or_default();
-    let roots = material("caFile", &settings.ca_file, &settings.ca_data.bytes())
-        .map_err(|what| unusable(what, "give the authorities in PEM, by caFile or caData"))?;
-    if settings.insecure && roots.is_some() {
+    let authorities = material("caFile", &settings.ca_file, &settings.ca_data.bytes())
+        .map_err(|what| unusable(what, GIVE_AUTHORITIES))?;
+    if settings.insecure && authorities.is_some() {
         let what = "tlsConfig has authorities to trust, and is insecure".to_owned();
         return Err(unusable(what, "remove insecure, or caFile and caData"));
     }
-    // As kube-scheduler has it: HTTPS without an authority trusts anybody.
-    let trusts_anybody = settings.insecure || (extender.enable_https && roots.is_none());
-    let provider = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| unusable(error.to_string(), "this is a fault of Supercargo's"))?;
-    let builder = if trusts_anybody {
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(TrustsAnybody(provider)))
-    } else {
-        let roots = trusted(roots)
-            .map_err(|what| unusable(what, "give the authorities in PEM, by caFile or caData"))?;
-        builder.with_root_certificates(roots)
+    let trust = match authorities {
+        Some(pem) => Trust::Authorities(pem),
+        // As kube-scheduler has it: HTTPS without an authority trusts anybody.
+        None if settings.insecure || extender.enable_https => Trust::Anybody,
+        None => Trust::System,
     };
-    match client_pair(&settings)
-        .map_err(|what| unusable(what, "give both in PEM: certFile or certData, and keyFile or keyData"))?
-    {
-        Some((chain, key)) => builder
-            .with_client_auth_cert(chain, key)
-            .map_err(|error| unusable(error.to_string(), "the key must belong to the certificate")),
-        None => Ok(builder.with_no_client_auth()),
-    }
+    let identity = identity(&settings).map_err(|what| unusable(what, GIVE_BOTH))?;
+    client(&trust, identity.as_ref()).map_err(|fault| match fault {
+        Fault::Trust(what) => unusable(what, GIVE_AUTHORITIES),
+        Fault::Identity(what) => unusable(what, GIVE_BOTH),
+    })
 }
 
 /// The data itself goes before a file.
@@ -74,44 +143,42 @@ fn material(field: &str, file: &str, data: &[u8]) -> Result<Option<Vec<u8>>, Str
     }
 }
 
-fn trusted(given: Option<Vec<u8>>) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    match given {
-        Some(pem) => {
-            for certificate in certificates(&pem)? {
-                roots.add(certificate).map_err(|error| format!("an authority is no certificate: {error}"))?;
-            }
-            if roots.is_empty() {
-                return Err("there is no certificate among the authorities".to_owned());
-            }
-        }
-        None => {
-            let known = rustls_native_certs::load_native_certs();
-            roots.add_parsable_certificates(known.certs);
-        }
-    }
-    Ok(roots)
-}
-
-type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
-
-fn client_pair(settings: &ExtenderTls) -> Result<Option<Pair>, String> {
+fn identity(settings: &ExtenderTls) -> Result<Option<Identity>, String> {
     let certificate = material("certFile", &settings.cert_file, &settings.cert_data.bytes())?;
     let key = material("keyFile", &settings.key_file, &settings.key_data.bytes())?;
     match (certificate, key) {
         (None, None) => Ok(None),
-        (Some(certificate), Some(key)) => {
-            let key = PrivateKeyDer::from_pem_slice(&key)
-                .map_err(|error| format!("the client's key cannot be read: {error}"))?;
-            let chain = certificates(&certificate)?;
-            if chain.is_empty() {
-                return Err("the client's certificate is no PEM".to_owned());
-            }
-            Ok(Some((chain, key)))
-        }
+        (Some(certificate), Some(key)) => Ok(Some(Identity { certificate, key })),
         (Some(_), None) => Err("the client has a certificate and no key".to_owned()),
         (None, Some(_)) => Err("the client has a key and no certificate".to_owned()),
     }
+}
+
+fn system_authorities() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}
+
+fn authorities(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem)? {
+        roots.add(certificate).map_err(|error| format!("an authority is no certificate: {error}"))?;
+    }
+    if roots.is_empty() {
+        return Err("there is no certificate among the authorities".to_owned());
+    }
+    Ok(roots)
+}
+
+fn pair(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+    let key = PrivateKeyDer::from_pem_slice(&identity.key)
+        .map_err(|error| format!("the client's key cannot be read: {error}"))?;
+    let chain = certificates(&identity.certificate)?;
+    if chain.is_empty() {
+        return Err("the client's certificate is no PEM".to_owned());
+    }
+    Ok((chain, key))
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {

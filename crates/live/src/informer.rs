@@ -12,6 +12,7 @@ mod known;
 mod paths;
 mod reflector;
 mod resource;
+pub mod snapshot;
 mod wire;
 
 #[cfg(test)]

@@ -1,11 +1,16 @@
 //! The real world: an API server over HTTP, the machine's clocks and its randomness.
 //!
-//! Kubeconfigs, TLS and credentials (client certificates, token files, exec plugins, in-cluster) are `kube`'s. Requests go
-//! straight to the HTTP client underneath it, over HTTP/1.1 connections that are kept and shared: as many as there are
-//! requests at a time. Nothing is compressed, nothing is repeated behind the caller's back.
+//! Requests go over HTTP/1.1 connections that are kept and shared: as many as there are requests at a time. Nothing is
+//! compressed, nothing is repeated behind the caller's back.
 
 mod access;
+mod connections;
+mod credentials;
+mod in_cluster;
+mod kubeconfig;
 mod lines;
+mod proxy;
+mod target;
 pub(crate) mod threads;
 mod throttle;
 mod trouble;
@@ -22,7 +27,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use futures_util::{
     FutureExt,
     future::{BoxFuture, Either, select},
@@ -31,14 +35,16 @@ use http::{HeaderMap, StatusCode, Uri, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use jiff::Timestamp;
-use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 
 pub use access::{Access, Unreachable};
 use supercargo_extender::body::{self, Read};
+use supercargo_manifest::Problem;
 
 use crate::world::{
     Lines, MAX_REFUSAL_BYTES, MAX_REPLY_BYTES, MAX_RETRY_AFTER, Refused, Reply, Request, Unanswered, World,
 };
+use connections::Connections;
+use credentials::Credentials;
 use threads::Threads;
 use throttle::Throttle;
 
@@ -46,7 +52,6 @@ use throttle::Throttle;
 const USER_AGENT: &str = concat!("supercargo/", env!("CARGO_PKG_VERSION"));
 
 type Response = http::Response<Incoming>;
-type Client = BoxCloneSyncService<http::Request<Full<Bytes>>, Response, BoxError>;
 
 /// The real world. It lives on a tokio runtime.
 pub struct RealWorld {
@@ -60,7 +65,8 @@ pub struct RealWorld {
 
 /// The API server, and how to reach it.
 struct Server {
-    client: Client,
+    connections: Connections,
+    credentials: Credentials,
     /// Scheme, host and whatever path comes before the API's own; no slash at the end.
     base: String,
     throttle: Option<Throttle>,
@@ -69,16 +75,21 @@ struct Server {
 impl RealWorld {
     /// Finds the API server. Whether it is there is seen with the first request.
     pub async fn open(access: &Access) -> Result<Self, Unreachable> {
-        let config = access::find(access).await?;
-        let base = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let target = access::find(access, &|name| std::env::var_os(name))?;
+        let base = target.server.to_string().trim_end_matches('/').to_owned();
+        let unusable = |why: String| unusable(&base, &why);
+        let credential = target.credentials.current().await.map_err(unusable)?;
+        let connections = Connections::new(target.tls, target.proxy, &credential)
+            .map_err(|fault| unusable(fault.what()))?;
         let throttle = access.queries_per_second.map(|rate| Throttle::new(rate, access.burst));
-        let server = Server { client: access::client(&config)?, base, throttle };
+        let server = Server { connections, credentials: target.credentials, base, throttle };
+        let namespace = target.namespace;
         Ok(Self {
             started: Instant::now(),
             seed: RandomState::new(),
             drawn: AtomicU64::new(0),
             server: Arc::new(server),
-            namespace: config.default_namespace,
+            namespace: if namespace.is_empty() { "default".to_owned() } else { namespace },
             threads: Threads::default(),
         })
     }
@@ -92,6 +103,14 @@ impl RealWorld {
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
+}
+
+/// What keeps us from asking the server, with the hint that it may end with.
+fn unusable(server: &str, why: &str) -> Problem {
+    let (why, hint) = why
+        .split_once("\nhint: ")
+        .unwrap_or((why, "look at the kubeconfig's certificates, tokens and exec commands"));
+    Problem::error(format!("the credentials for {server} cannot be used: {why}")).hint(hint)
 }
 
 /// The name of the machine; in a cluster, of the pod.
@@ -179,9 +198,16 @@ impl Server {
         if !request.body.is_empty() {
             wire = wire.header(header::CONTENT_TYPE, request.content_type.as_str());
         }
-        let wire = wire.body(Full::new(request.body.clone())).map_err(|e| unsent(&e))?;
-        let answer = self.client.clone().oneshot(wire).await;
-        answer.map_err(|error| trouble::unanswered(&*error, &self.base))
+        let mut wire = wire.body(Full::new(request.body.clone())).map_err(|e| unsent(&e))?;
+        let credential = self.credentials.current().await.map_err(Unanswered::NotSent)?;
+        self.credentials.sign(&credential, wire.headers_mut());
+        let answer = self.connections.client(&credential).request(wire).await;
+        let response = answer.map_err(|error| trouble::unanswered(&error, &self.base))?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            self.credentials.refused(&credential);
+            self.connections.refused(&credential);
+        }
+        Ok(response)
     }
 
     async fn read(&self, response: Response) -> Result<Reply, Unanswered> {

@@ -28,6 +28,7 @@
 //! - No value is nested deeper than [`MAX_DEPTH`].
 //! - Numbers keep the text they were written with; nothing is rounded before a type asks for it.
 
+mod base64;
 mod clip;
 mod decode;
 mod duplicates;
@@ -43,6 +44,7 @@ mod problem;
 mod value;
 mod yaml;
 
+pub use base64::Base64;
 pub use clip::{MAX_FOREIGN_TEXT_BYTES, clip};
 pub use decode::{UnknownFields, decode};
 pub use duration::Duration;

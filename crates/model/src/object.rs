@@ -1,15 +1,15 @@
 //! The objects that a scheduler reads, and how they are read from a text.
 
+mod pod_fields;
 mod quick;
-
-use std::collections::{BTreeMap, HashMap, hash_map};
+mod reader;
 
 use supercargo_manifest::{self as manifest, Problem, Problems, Severity, Source, UnknownFields, Value};
 
 use crate::{
     ApiResource, Key, Name,
     config_map::ConfigMap,
-    custom::{CustomObject, Declared},
+    custom::CustomObject,
     kind::for_each_kind,
     meta::Meta,
     node::Node,
@@ -22,6 +22,7 @@ use crate::{
 };
 
 pub use crate::kind::Kind;
+pub use reader::{Objects, Reader, SetAside};
 
 macro_rules! define_objects {
     ($($variant:ident($type:ident) from ($written:ident):
@@ -129,201 +130,6 @@ fn decode_custom(
     let text = value.to_json();
     CustomObject::deserialize(api, &mut serde_json::Deserializer::from_str(&text))
         .map_err(|error| problem(source, value, path, error.to_string()).into())
-}
-
-/// What was read from texts: the objects, and a count of those that a scheduler does not read.
-#[derive(Debug, Default)]
-pub struct Objects {
-    /// In the order of the texts.
-    pub objects: Vec<Object>,
-    /// `kind.group` of what was skipped, and how often.
-    pub skipped: BTreeMap<String, usize>,
-    /// Objects as they were written, in JSON, where the reader [keeps](Reader::keeping) them.
-    pub texts: HashMap<(Kind, Key), String>,
-}
-
-/// Reads objects from several texts, as `kubectl get … -o yaml|json` prints them: single objects, streams, lists.
-#[derive(Default)]
-pub struct Reader {
-    read: Objects,
-    first_seen: HashMap<(Kind, Key), String>,
-    problems: Problems,
-    keeps: Vec<Kind>,
-    declared: Declared,
-}
-
-impl Reader {
-    /// A reader that also reads what plugins have declared.
-    pub fn new(declared: Declared) -> Self {
-        Self { declared, ..Self::default() }
-    }
-
-    /// Keeps objects of some kinds also as they were written.
-    #[must_use]
-    pub fn keeping(self, kinds: impl IntoIterator<Item = Kind>) -> Self {
-        Self { keeps: kinds.into_iter().collect(), ..self }
-    }
-
-    /// Reads one text. Problems are kept until the end, so that all are told at once.
-    pub fn read(&mut self, source: &Source) {
-        if self.keeps.is_empty() && self.read_quickly(source).is_some() {
-            return;
-        }
-        match manifest::read(source) {
-            Ok(documents) => {
-                for document in &documents {
-                    self.document(source, document, "");
-                }
-            }
-            Err(problems) => self.problems.extend(problems),
-        }
-    }
-
-    /// What was read; or every problem, and nothing else.
-    pub fn finish(self) -> Result<Objects, Problems> {
-        if self.problems.has_errors() { Err(self.problems) } else { Ok(self.read) }
-    }
-
-    /// Reads a JSON text in which nothing is wrong; `None` if it is anything else, and then nothing was read.
-    fn read_quickly(&mut self, source: &Source) -> Option<()> {
-        let found = quick::objects(&source.text)?;
-        let (objects, skipped) = (self.read.objects.len(), self.read.skipped.clone());
-        let read = found.iter().try_for_each(|found| self.read_found(source, found));
-        if read.is_none() {
-            for object in self.read.objects.drain(objects..) {
-                self.first_seen.remove(&(object.kind(), object.key()));
-            }
-            self.read.skipped = skipped;
-        }
-        read
-    }
-
-    fn read_found(&mut self, source: &Source, found: &quick::Found<'_>) -> Option<()> {
-        let quick::Found { text, kind, group, line } = *found;
-        let Some(known) = self.kind_of(group, kind) else {
-            serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
-            self.skip(kind, group);
-            return Some(());
-        };
-        let object = read_at_its_place(known, &self.declared.annotations, source, text)?;
-        let key = object.key();
-        match self.first_seen.entry((known, key.clone())) {
-            hash_map::Entry::Vacant(place) if !key.name.is_empty() => {
-                place.insert(format!("{}:{line}", source.name));
-            }
-            _ => return None,
-        }
-        self.read.objects.push(object);
-        Some(())
-    }
-
-    /// The kind by its API group and name, if it is a built-in or a declared one.
-    fn kind_of(&self, group: &str, kind: &str) -> Option<Kind> {
-        let custom = self.declared.kinds.iter().find(|api| api.group == group && api.kind == kind);
-        Kind::of_group(group, kind).or(custom.map(|api| Kind::Custom(api)))
-    }
-
-    /// Counts an object that a scheduler does not read.
-    fn skip(&mut self, kind: &str, group: &str) {
-        let name = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        *self.read.skipped.entry(name).or_default() += 1;
-    }
-
-    fn document(&mut self, source: &Source, value: &Value, path: &str) {
-        let (kind, group) = match kind_and_group(source, value, path) {
-            Ok(found) => found,
-            Err(problem) => return self.problems.push(problem),
-        };
-        if let Some(items) = value.get("items").filter(|_| kind.ends_with("List")) {
-            return self.list(source, &kind, &group, value, items, path);
-        }
-        self.one(source, &kind, &group, value, path);
-    }
-
-    fn list(&mut self, source: &Source, kind: &str, group: &str, list: &Value, items: &Value, path: &str) {
-        let path = if path.is_empty() { "items".to_owned() } else { format!("{path}.items") };
-        let manifest::ValueKind::List(items) = &items.kind else {
-            if !items.is_null() {
-                let message = format!("expected a list, found {}", items.kind_name());
-                self.problems.push(problem(source, list, &path, message));
-            }
-            return;
-        };
-        let item_kind = kind.strip_suffix("List").unwrap_or(kind);
-        for (i, item) in items.iter().enumerate() {
-            let path = format!("{path}[{i}]");
-            // A list of one kind need not repeat it on every item.
-            if item_kind.is_empty() || item.get("kind").is_some() {
-                self.document(source, item, &path);
-            } else {
-                self.one(source, item_kind, group, item, &path);
-            }
-        }
-    }
-
-    fn one(&mut self, source: &Source, kind: &str, group: &str, value: &Value, path: &str) {
-        let Some(known) = self.kind_of(group, kind) else {
-            return self.skip(kind, group);
-        };
-        match decode(source, known, &self.declared.annotations, value, path) {
-            Ok(object) => {
-                if let Some(problem) = self.check_name(source, known, value, path) {
-                    self.problems.push(problem);
-                } else {
-                    if self.keeps.contains(&known) {
-                        self.read.texts.insert((known, object.key()), value.to_json());
-                    }
-                    self.read.objects.push(object);
-                }
-            }
-            Err(problems) => self.problems.extend(problems),
-        }
-    }
-
-    fn check_name(&mut self, source: &Source, kind: Kind, value: &Value, path: &str) -> Option<Problem> {
-        let metadata = value.get("metadata");
-        let field = |name| metadata.and_then(|m| m.get(name)).and_then(Value::as_str).unwrap_or("");
-        let name = field("name");
-        let at = metadata.and_then(|m| m.get("name")).or(metadata).unwrap_or(value);
-        let path = if path.is_empty() { "metadata.name".to_owned() } else { format!("{path}.metadata.name") };
-        if name.is_empty() {
-            let mut problem = problem(source, at, &path, format!("a {} needs a name", kind.name()));
-            if !field("generateName").is_empty() {
-                problem.hint =
-                    Some("generateName is filled in by the API server; give a name here".to_owned());
-            }
-            return Some(problem);
-        }
-        let namespace: Name = match field("namespace") {
-            _ if !kind.is_namespaced() => "".into(),
-            "" => "default".into(),
-            given => given.into(),
-        };
-        let key = Key::new(namespace, name);
-        let place = format!("{}:{}", source.name, at.at.line);
-        match self.first_seen.entry((kind, key.clone())) {
-            hash_map::Entry::Occupied(first) => {
-                let mut problem =
-                    problem(source, at, &path, format!("{} {key} is defined twice", kind.name()));
-                problem.hint = Some(format!("the first one is at {}", first.get()));
-                Some(problem)
-            }
-            hash_map::Entry::Vacant(place_of) => {
-                place_of.insert(place);
-                None
-            }
-        }
-    }
-}
-
-/// An object of a text; `None` if anything is wrong with it.
-fn read_at_its_place(kind: Kind, annotations: &[Name], source: &Source, text: &str) -> Option<Object> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    match Object::deserialize(kind, annotations, &mut json) {
-        Ok(object) => json.end().ok().map(|()| object),
-        // What the quick way refuses may be well all the same.
-        Err(_) => Object::from_text(kind, annotations, &Source::new(source.name.clone(), text)).ok(),
-    }
 }
 
 /// Reads one object of a built-in kind; `None` for any other kind.

@@ -47,6 +47,8 @@ pub struct Pod {
     pub started: Option<Timestamp>,
     /// It has ended, well or badly, and holds nothing any more.
     pub finished: bool,
+    /// Where its priority comes from: an API server fills it in when a pod is made.
+    pub priority_from: PriorityFrom,
     /// What its status says about why it has no node.
     pub not_scheduled: Option<Arc<NotScheduled>>,
     /// What it may use at most, if anything limits it. Scheduling does not depend on it; it is told in metrics.
@@ -77,6 +79,28 @@ impl Pod {
     #[must_use]
     pub fn bound_to(&self, node: Name) -> Self {
         Self { node: Some(node), nominated_node: None, not_scheduled: None, ..self.clone() }
+    }
+}
+
+/// Where a pod's priority comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PriorityFrom {
+    /// The pod says it.
+    #[default]
+    Spec,
+    /// The PriorityClass of this name, which nobody has looked up yet.
+    Class(Name),
+    /// The PriorityClass that is the global default, if there is one; nobody has looked yet.
+    GlobalDefault,
+}
+
+impl PriorityFrom {
+    fn new(priority: Option<i32>, class: Option<&Name>) -> Self {
+        match (priority, class.filter(|name| !name.is_empty())) {
+            (Some(_), _) => Self::Spec,
+            (None, Some(name)) => Self::Class(name.clone()),
+            (None, None) => Self::GlobalDefault,
+        }
     }
 }
 
@@ -303,6 +327,7 @@ struct WrittenSpec {
     node_name: Option<Name>,
     scheduler_name: Option<Name>,
     priority: Option<i32>,
+    priority_class_name: Option<Name>,
     preemption_policy: Option<PreemptionPolicy>,
     scheduling_gates: Vec<Named>,
     node_selector: Labels,
@@ -509,6 +534,7 @@ impl From<Written> for Pod {
             nominated_node: status.nominated_node_name.take().filter(|n| !n.is_empty()),
             started: status.start_time,
             finished: status.is_finished(),
+            priority_from: PriorityFrom::new(spec.priority, spec.priority_class_name.as_ref()),
             not_scheduled: status.not_scheduled().map(Arc::new),
             limits: demand.limits().map(Arc::new),
             spec: Arc::new(PodSpec { extended_resources, ..pod_spec(metadata, spec, &demand) }),

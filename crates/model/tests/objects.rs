@@ -100,12 +100,12 @@ fn objects_without_a_name() {
 }
 
 #[test]
-fn an_object_that_is_there_twice() {
-    let again = format!("\n\n{POD}");
+fn an_object_that_is_there_twice_in_a_text() {
+    let twice = format!("{POD}\n---\n\n{POD}");
     assert_eq!(
-        told(&[POD, &again]),
+        told(&[&twice]),
         [(
-            3,
+            4,
             "metadata.name".to_owned(),
             "Pod default/p is defined twice".to_owned(),
             Some("the first one is at 0.yaml:1".to_owned())
@@ -113,13 +113,88 @@ fn an_object_that_is_there_twice() {
     );
     // The namespace `default` need not be written, and objects without namespaces have none.
     let spelled_out = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default}}";
-    assert_eq!(told(&[POD, spelled_out])[0].2, "Pod default/p is defined twice");
+    assert_eq!(told(&[&format!("{POD}\n---\n{spelled_out}")])[0].2, "Pod default/p is defined twice");
     let odd = "{apiVersion: v1, kind: Node, metadata: {name: node, namespace: somewhere}}";
-    assert_eq!(told(&[NODE, odd])[0].2, "Node node is defined twice");
+    assert_eq!(told(&[&format!("{NODE}\n---\n{odd}")])[0].2, "Node node is defined twice");
     // Another namespace or another kind is another object.
     let elsewhere = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: elsewhere}}";
     let service = "{apiVersion: v1, kind: Service, metadata: {name: p}}";
-    assert_eq!(kinds(&read(&[POD, elsewhere, service]).unwrap()), ["Pod", "Pod", "Service"]);
+    let different = [POD, elsewhere, service].join("\n---\n");
+    assert_eq!(kinds(&read(&[&different]).unwrap()), ["Pod", "Pod", "Service"]);
+}
+
+#[test]
+fn an_object_of_a_later_text_takes_the_place_of_an_earlier_one() {
+    let pod = |priority: i32| {
+        format!("{{apiVersion: v1, kind: Pod, metadata: {{name: p}}, spec: {{priority: {priority}}}}}")
+    };
+    let json = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"priority": 3}}"#;
+    for (texts, priority) in [([&*pod(1), NODE, &pod(2)], 2), ([&*pod(1), NODE, json], 3)] {
+        let objects = read(&texts).unwrap();
+        assert_eq!((kinds(&objects), objects.replaced), (vec!["Pod", "Node"], 1));
+        let Object::Pod(pod) = &objects.objects[0] else { panic!("a pod") };
+        assert_eq!(pod.spec.priority, priority);
+    }
+}
+
+#[test]
+fn what_an_api_server_says_is_no_cluster() {
+    let refusal = r#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "nodes is forbidden", "reason": "Forbidden", "code": 403}"#;
+    let list = r#"{"kind": "List", "apiVersion": "v1", "items": [
+        {"kind": "Status", "apiVersion": "v1", "message": "nodes is forbidden"}]}"#;
+    for text in [refusal, list] {
+        let told = told(&[text]);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].2.ends_with("nodes is forbidden") && told[0].3.is_some(), "{told:?}");
+    }
+}
+
+/// Where something is worth a look, what is said of it, and the hint.
+fn warned(text: &str) -> Vec<(u32, String, Option<String>)> {
+    let warnings = read(&[text]).unwrap().warnings;
+    warnings.into_iter().map(|w| (w.at.map_or(0, |at| at.line), w.path, w.hint)).collect()
+}
+
+#[test]
+fn fields_that_no_pod_has_and_amounts_that_make_no_sense_are_told() {
+    let yaml = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  nodeSelectr: {disk: ssd}\n  containers:\n  - name: c\n    \
+                resources:\n      request: {cpu: 1}\n      requests:\n        cpu: -1\n        memory: \"-1Gi\"\n";
+    let json = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
+        "nodeSelectr": {"disk": "ssd"}}}"#;
+    let meant = |name: &str| Some(format!("did you mean {name}?"));
+    assert_eq!(
+        warned(yaml),
+        [
+            (5, "spec.nodeSelectr".to_owned(), meant("nodeSelector")),
+            (9, "spec.containers[0].resources.request".to_owned(), meant("requests")),
+            (11, "spec.containers[0].resources.requests.cpu".to_owned(), None),
+            (12, "spec.containers[0].resources.requests.memory".to_owned(), None),
+        ]
+    );
+    assert_eq!(warned(json), [(2, "spec.nodeSelectr".to_owned(), meant("nodeSelector"))]);
+}
+
+#[test]
+fn what_a_server_has_stored_is_not_doubted() {
+    // A newer one may have fields that nobody here knows.
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p, resourceVersion: '7'}, spec: {novelty: 1}}";
+    assert_eq!(warned(pod), []);
+}
+
+#[test]
+fn objects_that_make_pods_are_set_aside_where_they_are_new() {
+    let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {template: {spec: {nodeNam: x}}}}";
+    let mut reader = Reader::default();
+    reader.expect_new(&[("apps", "Deployment")], Some("shop"));
+    for (i, text) in [deployment, POD, NODE].iter().enumerate() {
+        reader.read(&Source::new(format!("{i}.yaml"), *text));
+    }
+    let objects = reader.finish().unwrap();
+    assert_eq!((kinds(&objects), objects.skipped.len()), (vec!["Pod", "Node"], 0));
+    assert_eq!(objects.objects[0].key().to_string(), "shop/p");
+    assert_eq!(objects.set_aside.len(), 1);
+    assert_eq!(objects.warnings.0[0].path, "spec.template.spec.nodeNam");
 }
 
 #[test]

@@ -24,7 +24,6 @@ mod settings;
 mod state;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod text;
 mod ticker;
 
 pub use host::{Event, Host};

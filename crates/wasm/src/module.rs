@@ -1,14 +1,11 @@
 //! A guest's module: compiled, and checked for what it must and must not have.
 
-use std::borrow::Cow;
-
 use wasmtime::{Engine, ExternType, Func, FuncType, InstancePre, Linker, Module, Store, ValType};
 
 use crate::{
     complexity,
-    settings::{Bytes, Limits, MAX_TEXT_BYTES},
+    settings::{Bytes, Limits},
     state::{FUNCTIONS, IMPORTS, State, link},
-    text,
 };
 
 /// The version of the contract between guests and this host.
@@ -94,10 +91,9 @@ pub(crate) fn compile(
     bytes: &[u8],
     limits: &Limits,
 ) -> Result<(InstancePre<State>, Steps), Vec<Unfit>> {
-    let bytes = in_binary(bytes).map_err(|unfit| vec![unfit])?;
-    looks_like_a_module(&bytes).map_err(|unfit| vec![unfit])?;
-    complexity::check(&bytes, limits).map_err(|unfit| vec![unfit])?;
-    let module = Module::new(engine, &bytes).map_err(|error| {
+    looks_like_a_module(bytes).map_err(|unfit| vec![unfit])?;
+    complexity::check(bytes, limits).map_err(|unfit| vec![unfit])?;
+    let module = Module::new(engine, bytes).map_err(|error| {
         let hint = "threads, garbage collection, several memories, 64-bit memories and relaxed SIMD are switched off";
         vec![Unfit::new(format!("this is not a valid WebAssembly module: {error:#}")).hint(hint)]
     })?;
@@ -113,24 +109,12 @@ pub(crate) fn compile(
     linker.instantiate_pre(&module).map(|pre| (pre, steps)).map_err(cannot_link)
 }
 
-/// The module that a text in WebAssembly's own form stands for; anything else as it is.
-fn in_binary(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Unfit> {
-    let begins = bytes.trim_ascii_start();
-    if !TEXT_BEGINS_WITH.iter().any(|begin| begins.starts_with(begin)) {
-        return Ok(bytes.into());
-    }
-    let length = bytes.len() as u64;
-    if length > MAX_TEXT_BYTES {
-        let what = format!("has {length} bytes as text, and may have {}", Bytes(MAX_TEXT_BYTES));
-        return Err(Unfit::new(what).hint("turn it into a binary module, with wat2wasm or wasm-tools parse"));
-    }
-    let not_text = |error: String| Unfit::new(format!("this is not WebAssembly as text: {error}"));
-    let plain = text::without_comments(bytes).ok_or_else(|| not_text("a comment has no end".to_owned()))?;
-    let binary = wat::parse_bytes(&plain).map_err(|error| not_text(error.to_string()))?;
-    Ok(binary.into_owned().into())
-}
-
 fn looks_like_a_module(bytes: &[u8]) -> Result<(), Unfit> {
+    let begins = bytes.trim_ascii_start();
+    if TEXT_BEGINS_WITH.iter().any(|begin| begins.starts_with(begin)) {
+        let hint = "compile it: wat2wasm NAME.wat, or wasm-tools parse NAME.wat -o NAME.wasm";
+        return Err(Unfit::new("this is WebAssembly as text, and not a module").hint(hint));
+    }
     if !bytes.starts_with(MAGIC) {
         let hint = "it must begin with the bytes 00 61 73 6d; was it downloaded as a whole?";
         return Err(Unfit::new("this is not a WebAssembly module").hint(hint));

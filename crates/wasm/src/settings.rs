@@ -28,8 +28,6 @@ const DEFAULT_FUNCTION_BYTES: u64 = 128 * 1024;
 const FUNCTION_COST_PER_BYTE: u64 = 64;
 /// The same, for each byte that a module may have.
 const MODULE_COST_PER_BYTE: u64 = 16;
-/// Text is for what people write by hand, and its parser is not made for more.
-pub(crate) const MAX_TEXT_BYTES: u64 = 256 * 1024;
 
 /// How far a guest may go: in one call, and before it is compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What people are shown: a row for each pod, and what is to be said about those that need it.
+//! What people and scripts are shown: a row for each pod, and what is to be said about those that need it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -8,16 +8,15 @@ use std::{
 
 use supercargo_engine::{Outcome, Placement};
 use supercargo_framework::preemption::Nomination;
-use supercargo_model::{Name, Pod};
+use supercargo_model::{Key, Name, Pod};
 use supercargo_scheduler::offline::Attempt;
-use supercargo_sim::simulate::Summary;
 
-use super::{Format, Options, nomination, victims};
+use super::{Format, Options, nomination, totals::Totals, victims};
 use crate::{
     explain::print_nomination,
     failure::Failure,
     output::{Console, Grid, listed},
-    style::paint,
+    style::harmless,
 };
 
 /// How many pods are listed above a message that they share.
@@ -51,11 +50,13 @@ pub(super) struct Rows<'o> {
     nodes: usize,
     evicted: usize,
     options: &'o Options,
+    /// Where pods were that are decided anew.
+    was_on: &'o HashMap<Key, Name>,
 }
 
 impl<'o> Rows<'o> {
     /// No rows yet, of a cluster with so many nodes.
-    pub(super) fn new(nodes: usize, options: &'o Options) -> Self {
+    pub(super) fn new(nodes: usize, options: &'o Options, was_on: &'o HashMap<Key, Name>) -> Self {
         Self {
             rows: Vec::new(),
             by_uid: HashMap::new(),
@@ -63,7 +64,20 @@ impl<'o> Rows<'o> {
             nodes,
             evicted: 0,
             options,
+            was_on,
         }
+    }
+
+    /// How many pods there are.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// What all of them came to.
+    pub(super) fn totals(&self) -> Totals {
+        let mut totals = Totals { evicted: self.evicted, ..Totals::default() };
+        self.rows.iter().for_each(|row| totals.count(&row.outcome));
+        totals
     }
 
     /// Takes an attempt in; it replaces an earlier one of the same pod.
@@ -134,6 +148,9 @@ impl<'o> Rows<'o> {
 
     /// Prints all of it.
     pub(super) fn print(&self, console: &mut Console) -> Result<(), Failure> {
+        if self.options.output == Format::Name {
+            return self.print_names(console);
+        }
         if !self.rows.is_empty() {
             let grid = self.grid(console);
             console.grid(grid)?;
@@ -144,12 +161,27 @@ impl<'o> Rows<'o> {
         print_preemptions(of(|row| row.preemption.is_some()), console)?;
         print_messages("Gated", of(|row| row.outcome == Outcome::Gated), console)?;
         let failed = |row: &Row| matches!(row.outcome, Outcome::Error { .. });
-        print_messages("Failed", of(failed), console)?;
-        self.print_summary(console)
+        print_messages("Failed", of(failed), console)
+    }
+
+    /// Pods and their nodes, for scripts.
+    fn print_names(&self, console: &mut Console) -> Result<(), Failure> {
+        for row in &self.rows {
+            let node = match &row.outcome {
+                Outcome::Scheduled { node } if !row.evicted => node,
+                _ => "-",
+            };
+            console.line(harmless(&format!("{} {node}", row.pod.key())))?;
+        }
+        Ok(())
     }
 
     fn grid(&self, console: &Console) -> Grid {
-        let mut header = vec!["POD", "NODE", ">TOTAL", ">TIES", ">FEASIBLE"];
+        let mut header = vec!["POD", "NODE"];
+        if !self.was_on.is_empty() {
+            header.push("WAS ON");
+        }
+        header.extend([">TOTAL", ">TIES", ">FEASIBLE"]);
         if self.options.time {
             header.push(">TIME");
         }
@@ -160,9 +192,11 @@ impl<'o> Rows<'o> {
         let mut grid = Grid::new(header);
         for row in &self.rows {
             let dash = || "-".to_owned();
-            let mut cells = vec![
-                row.pod.key().to_string(),
-                row.place(),
+            let mut cells = vec![row.pod.key().to_string(), row.place()];
+            if !self.was_on.is_empty() {
+                cells.push(self.was_on.get(&row.pod.key()).map_or_else(dash, ToString::to_string));
+            }
+            cells.extend([
                 row.total.map_or_else(dash, |total| total.to_string()),
                 if row.ties == 0 { dash() } else { row.ties.to_string() },
                 // A pod that is held back is not compared with nodes.
@@ -171,7 +205,7 @@ impl<'o> Rows<'o> {
                 } else {
                     format!("{}/{}", row.feasible, self.nodes)
                 },
-            ];
+            ]);
             cells.extend(row.took.map(|took| format!("{took:.1?}")));
             if wide {
                 cells.push(row.pod.spec.priority.to_string());
@@ -190,37 +224,6 @@ impl<'o> Rows<'o> {
             grid.styled_row(style, cells);
         }
         grid
-    }
-
-    fn print_summary(&self, console: &mut Console) -> Result<(), Failure> {
-        let mut summary = Summary::default();
-        self.rows.iter().for_each(|row| summary.count(&row.outcome));
-        let palette = console.palette;
-        let counts = [
-            (summary.scheduled, "scheduled", palette.good),
-            (summary.unschedulable, "unschedulable", palette.bad),
-            (summary.gated, "gated", palette.caution),
-            (summary.errors, "failed", palette.bad),
-        ];
-        let counts = counts.into_iter().filter(|(count, name, _)| *count > 0 || *name == "scheduled");
-        let counts: Vec<String> = counts
-            .map(|(count, name, style)| {
-                paint(if count > 0 { style } else { palette.faint }, format!("{count} {name}"))
-            })
-            .collect();
-        let evicted = match self.evicted {
-            0 => String::new(),
-            count => format!("; {}", paint(palette.caution, format!("{count} evicted"))),
-        };
-        let noun = if self.rows.len() == 1 { "pod" } else { "pods" };
-        let space = if self.rows.is_empty() { "" } else { "\n" };
-        let seed = self.options.inputs.seed;
-        console.line(format!(
-            "{space}{} {noun}: {}{evicted} (seed {seed})",
-            self.rows.len(),
-            counts.join(", ")
-        ))?;
-        Ok(())
     }
 }
 

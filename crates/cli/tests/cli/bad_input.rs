@@ -37,8 +37,23 @@ fn an_object_twice() {
 fn the_same_file_twice() {
     let folder = data().join("../../../..");
     let ran = run(&folder, "simulate --cluster examples/pods.yaml --pods examples/pods.yaml", "");
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("Pod shop/web-6d5f8c9b7-h5r7c is defined twice"), "{ran}");
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.stderr.contains("note: 11 objects are in several files; the last one counts"), "{ran}");
+}
+
+#[test]
+fn an_error_page_for_a_cluster() {
+    let page = r#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "nodes is forbidden: User \"nobody\" cannot list resource \"nodes\"", "code": 403}"#;
+    let ran = run(&data(), "simulate --cluster -", page);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(ran.stderr.contains("nodes is forbidden: User \"nobody\""), "{ran}");
+}
+
+#[test]
+fn a_misspelt_field_of_a_pod() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  nodeSelectr: {disk: ssd}\n";
+    insta::assert_snapshot!(run(&data(), "simulate --cluster -", pod).stderr);
 }
 
 #[test]

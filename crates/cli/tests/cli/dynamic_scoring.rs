@@ -127,7 +127,8 @@ fn preferences_come_from_a_file_or_from_the_objects_and_the_time_is_told() {
 fn simulate_tells_what_is_wrong_with_the_preferences() {
     let simulate = "simulate --cluster nodes.yaml --cluster pod.yaml";
     let broken = config_map(&SCORES.replace("kind: DynamicScoring", "kind: Scores"));
-    let ran = supercargo(&format!("{simulate} map.yaml --config config.yaml"), &[("map.yaml", &broken)]);
+    let ran =
+        supercargo(&format!("{simulate} --cluster map.yaml --config config.yaml"), &[("map.yaml", &broken)]);
     assert_eq!(ran.code, Some(2), "{ran}");
     assert!(ran.stderr.contains("\nerror: configmap/ops/scores/now.yaml:2:7: kind: "), "{ran}");
     let unused = supercargo(&format!("{simulate} --dynamic-scoring scores.yaml"), &[]);

@@ -97,6 +97,7 @@ fn a_cluster_without_nodes_or_pods_is_none_the_worse() {
     assert!(ran.stdout.contains("no nodes available to schedule pods"), "{ran}");
     let ran = run(&data(), "simulate --cluster -", r#"{"apiVersion": "v1", "kind": "List", "items": []}"#);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "0 pods: 0 scheduled (seed 0)\n"));
+    assert!(ran.stderr.contains("no pending pods; use --pods"), "{ran}");
 }
 
 #[test]
@@ -110,4 +111,147 @@ fn names_cannot_steer_the_terminal() {
     let stdin = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: \"\\e[31mred\"\nspec:\n  containers: []\n";
     let ran = run(&project(), "simulate --cluster -", stdin);
     assert!(ran.stdout.contains("red") && !ran.stdout.contains('\u{1b}'), "{ran}");
+}
+
+/// Two nodes, and nothing on them.
+const NODES: &str = r#"
+{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1"}},
+ "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}
+{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2", "labels": {"kubernetes.io/hostname": "n2"}},
+ "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}
+"#;
+
+/// A file with a text, and its path.
+fn file(text: &str) -> (tempfile::TempPath, String) {
+    let file = tempfile::Builder::new().suffix(".yaml").tempfile().expect("a file");
+    std::fs::write(file.path(), text).expect("it can be written");
+    let path = file.into_temp_path();
+    let name = path.display().to_string();
+    (path, name)
+}
+
+const DEPLOYMENT: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      priorityClassName: high
+      containers: [{name: c, image: web, resources: {requests: {cpu: 1}}}]
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 1000
+";
+
+#[test]
+fn a_deployment_is_expanded_into_its_pods() {
+    let (_held, deployment) = file(DEPLOYMENT);
+    let simulate =
+        |flags: &str| run(&data(), &format!("simulate --cluster - --pods {deployment} {flags}"), NODES);
+    insta::assert_snapshot!(simulate("-o wide -n shop"));
+    // 4 cores on each of two nodes.
+    let ran = simulate("--replicas 10 --summary -o json -q");
+    let summary: serde_json::Value = serde_json::from_str(&ran.stdout).expect("one object");
+    assert_eq!((&summary["scheduled"], &summary["unschedulable"]), (&8.into(), &2.into()), "{ran}");
+    let cpu = &summary["utilisation"]["total"]["resources"]["cpu"];
+    assert_eq!((&cpu["before"]["requested"], &cpu["after"]["requested"]), (&0.into(), &8000.into()));
+}
+
+#[test]
+fn pods_that_stay_pending_can_fail_a_pipeline() {
+    let (_held, deployment) = file(DEPLOYMENT);
+    for (replicas, code) in [(8, 0), (9, 1)] {
+        let simulate = format!(
+            "simulate --cluster - --pods {deployment} --replicas {replicas} --fail-on-unschedulable -o name -q"
+        );
+        let ran = run(&data(), &simulate, NODES);
+        assert_eq!(ran.code, Some(code), "{ran}");
+        assert_eq!(ran.stdout.lines().filter(|line| line.ends_with(" -")).count(), code as usize, "{ran}");
+    }
+}
+
+#[test]
+fn pods_that_a_plugin_fails_on_are_counted_and_end_it_with_1() {
+    let (_held, config) = file(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
+         extenders: [{urlPrefix: 'http://127.0.0.1:1', filterVerb: filter}]\n",
+    );
+    let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}"#;
+    for format in ["table", "json", "yaml", "name"] {
+        let ran = run(
+            &data(),
+            &format!("simulate --cluster - --config {config} -o {format}"),
+            &format!("{NODES}{pod}"),
+        );
+        assert_eq!(ran.code, Some(1), "{ran}");
+        let told = "warning: 1 pod could not be decided because a plugin failed: ";
+        assert!(ran.stderr.contains(told), "{ran}");
+    }
+}
+
+#[test]
+fn yaml_says_what_json_says() {
+    let json = supercargo(&format!("{EXAMPLE} -o json -q")).stdout;
+    let yaml = supercargo(&format!("{EXAMPLE} -o yaml -q")).stdout;
+    let source = supercargo_manifest::Source::new("yaml", yaml);
+    let documents = supercargo_manifest::read(&source).expect("it is YAML");
+    let value = |text: &str| -> serde_json::Value { serde_json::from_str(text).expect("it is JSON") };
+    let documents: Vec<_> = documents.iter().map(|document| value(&document.to_json())).collect();
+    assert_eq!(documents, json.lines().map(value).collect::<Vec<_>>());
+    let pretty = supercargo(&format!("{EXAMPLE} -o json --pretty -q")).stdout;
+    assert!(pretty.starts_with("{\n  \"pod\": "), "{pretty}");
+}
+
+#[test]
+fn a_drained_node_keeps_its_daemons_and_a_lost_one_keeps_nothing() {
+    insta::assert_snapshot!(supercargo("simulate --cluster examples/cluster --drain general-a1 -q"));
+    insta::assert_snapshot!(supercargo("simulate --cluster examples/cluster --without general-a1 -q"));
+    let unknown = supercargo("simulate --cluster examples/cluster --drain general-a3");
+    assert_eq!(unknown.code, Some(2));
+    assert!(
+        unknown.stderr.contains("there is no node general-a3\nhint: did you mean general-a"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn added_nodes_take_pods_and_daemons() {
+    let (_held, node) = file(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}\n",
+    );
+    let (_held, daemons) = file(
+        "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\n\
+         spec: {template: {spec: {containers: [{name: c, image: agent}]}}}\n",
+    );
+    let simulate = format!("simulate --cluster - --pods {daemons} --add-node {node}:2 -o name -q");
+    let ran = run(&data(), &simulate, NODES);
+    // n1 is there already, and so the new ones are numbered.
+    let expected = ["n1", "n2", "n1-1", "n1-2"].map(|node| format!("default/agent-{node} {node}"));
+    let mut lines: Vec<&str> = ran.stdout.lines().collect();
+    lines.sort_unstable();
+    let mut expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    expected.sort_unstable();
+    assert_eq!(lines, expected, "{ran}");
+    let ran = run(&data(), &format!("simulate --cluster - --add-node {node}:none"), NODES);
+    assert_eq!(ran.code, Some(2), "{ran}");
+}
+
+#[test]
+fn everything_can_be_decided_anew() {
+    let ran = supercargo("simulate --cluster examples/cluster --reschedule --summary -q");
+    assert_eq!(ran.code, Some(0), "{ran}");
+    let bound = supercargo("simulate --cluster examples/cluster --reschedule -o json -q");
+    let moved = bound.stdout.lines().filter(|line| line.contains("\"wasOn\":")).count();
+    assert!(moved > 5, "{bound}");
+    // Daemons stay where they are.
+    assert!(!bound.stdout.contains("node-agent"), "{bound}");
+    // More important ones come first.
+    let priorities = supercargo("simulate --cluster examples/cluster --reschedule -o wide -q").stdout;
+    insta::assert_snapshot!(priorities);
 }

@@ -10,6 +10,7 @@ mod process;
 mod stage;
 
 mod churn;
+mod dry_run;
 mod dynamic_scoring;
 mod election;
 mod extenders;

@@ -113,22 +113,39 @@ impl Stage {
         SchedulerProcess::start_plain(&arguments, &log)
     }
 
-    fn command_line(&self, configuration: &str, flags: &[&str]) -> (Vec<String>, PathBuf) {
+    /// A file with a configuration for the scenario's pods, for commands other than `run`.
+    pub(crate) fn config_file(&self, configuration: &str) -> String {
         let number = self.logs.fetch_add(1, Ordering::Relaxed);
+        let profiles = format!("profiles: [{{schedulerName: {}}}]", self.name);
+        self.write_config(number, &format!("{profiles}\n{configuration}"))
+    }
+
+    /// How the cluster is named on a command line.
+    pub(crate) fn access(&self) -> [String; 2] {
+        match &self.cluster {
+            Some(cluster) => ["--master".to_owned(), cluster.url()],
+            None => {
+                let file = std::env::var(KUBECONFIG).expect("the name of a file");
+                ["--kubeconfig".to_owned(), file]
+            }
+        }
+    }
+
+    fn write_config(&self, number: usize, configuration: &str) -> String {
         let file = self.folder.path().join(format!("config-{number}.yaml"));
         let text = format!(
             "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
              leaderElection: {{leaderElect: false}}\n{configuration}\n"
         );
         std::fs::write(&file, text).expect("a file");
-        let mut arguments = vec!["--config".to_owned(), file.display().to_string()];
-        match &self.cluster {
-            Some(_) if flags.contains(&"--kubeconfig") => {}
-            Some(cluster) => arguments.extend(["--master".to_owned(), cluster.url()]),
-            None => {
-                let file = std::env::var(KUBECONFIG).expect("the name of a file");
-                arguments.extend(["--kubeconfig".to_owned(), file]);
-            }
+        file.display().to_string()
+    }
+
+    fn command_line(&self, configuration: &str, flags: &[&str]) -> (Vec<String>, PathBuf) {
+        let number = self.logs.fetch_add(1, Ordering::Relaxed);
+        let mut arguments = vec!["--config".to_owned(), self.write_config(number, configuration)];
+        if !(self.is_in_memory() && flags.contains(&"--kubeconfig")) {
+            arguments.extend(self.access());
         }
         arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
         (arguments, self.folder.path().join(format!("scheduler-{number}.log")))

@@ -1,31 +1,15 @@
 //! How the API server is found, and who we are to it.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{
+    ffi::{OsStr, OsString},
+    fmt,
+    path::{Path, PathBuf},
+};
 
-use bytes::Bytes;
 use http::Uri;
-use http_body_util::Full;
-use hyper_util::{
-    client::legacy::{
-        Builder,
-        connect::{Connection, HttpConnector, proxy::Tunnel},
-    },
-    rt::{TokioExecutor, TokioTimer},
-};
-use kube::{
-    Config,
-    client::ConfigExt,
-    config::{KubeConfigOptions, Kubeconfig},
-};
-use tower::{BoxError, Layer, Service, ServiceExt, util::BoxCloneSyncService};
+use supercargo_manifest::{Problem, Problems};
 
-use super::Client;
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Probes of an idle connection: a machine that vanished is noticed.
-const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
-/// Connections beyond what is needed are given up after this.
-const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
+use super::{in_cluster, kubeconfig::Kubeconfig, target::Target};
 
 /// How to reach the API server. The default asks the environment, and does not throttle.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,117 +29,112 @@ pub struct Access {
 }
 
 /// The API server cannot even be asked.
-#[derive(Debug)]
-pub struct Unreachable {
-    what: String,
-    hint: &'static str,
-}
+#[derive(Debug, PartialEq)]
+pub struct Unreachable(Problems);
 
 impl fmt::Display for Unreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\nhint: {}", self.what, self.hint)
+        // Whoever shows this says that it is an error.
+        f.write_str(self.0.to_string().trim_start_matches("error: "))
     }
 }
 
 impl std::error::Error for Unreachable {}
 
+impl From<Problem> for Unreachable {
+    fn from(problem: Problem) -> Self {
+        Self(problem.into())
+    }
+}
+
+impl From<Unreachable> for Problems {
+    fn from(unreachable: Unreachable) -> Self {
+        unreachable.0
+    }
+}
+
+/// The variables of an environment.
+pub(super) type Environment<'e> = &'e dyn Fn(&str) -> Option<OsString>;
+
 /// Finds the server and the credentials.
-pub(super) async fn find(access: &Access) -> Result<Config, Unreachable> {
-    let master = access.master.as_deref().filter(|master| !master.is_empty()).map(address).transpose()?;
-    let mut config = match (&access.kubeconfig, &master, &access.context) {
-        (Some(file), ..) => from_file(file, &chosen(access)).await?,
-        (None, Some(master), None) => Config::new(master.clone()),
-        (None, ..) => from_environment(&chosen(access)).await?,
-    };
-    if let Some(master) = master {
-        config.cluster_url = master;
+pub(super) fn find(access: &Access, environment: Environment<'_>) -> Result<Target, Unreachable> {
+    let master = access.master.as_deref().filter(|master| !master.is_empty());
+    let master = master.map(|master| address(master, "http").ok_or_else(|| senseless(master))).transpose()?;
+    let is_alone = access.kubeconfig.is_none() && access.context.is_none();
+    if is_alone && let Some(master) = master {
+        return Ok(Target::plain(master, environment)?);
     }
-    Ok(config)
-}
-
-fn chosen(access: &Access) -> KubeConfigOptions {
-    KubeConfigOptions { context: access.context.clone(), ..KubeConfigOptions::default() }
-}
-
-fn address(master: &str) -> Result<Uri, Unreachable> {
-    let full = if master.contains("://") { master.to_owned() } else { format!("http://{master}") };
-    match full.parse::<Uri>() {
-        Ok(uri) if uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https")) => Ok(uri),
-        _ => Err(Unreachable {
-            what: format!("the master's address makes no sense: {master}"),
-            hint: "write it like https://10.0.0.1:6443",
-        }),
-    }
-}
-
-async fn from_file(file: &PathBuf, chosen: &KubeConfigOptions) -> Result<Config, Unreachable> {
-    let unreadable = |error: kube::config::KubeconfigError| Unreachable {
-        what: format!("kubeconfig {}: {}", file.display(), error),
-        hint: "name another file with --kubeconfig, or with clientConnection.kubeconfig in the configuration",
-    };
-    let read = Kubeconfig::read_from(file).map_err(unreadable)?;
-    Config::from_custom_kubeconfig(read, chosen).await.map_err(unreadable)
-}
-
-async fn from_environment(chosen: &KubeConfigOptions) -> Result<Config, Unreachable> {
-    let named = std::env::var_os("KUBECONFIG").is_some_and(|files| !files.is_empty());
-    if !named
-        && chosen.context.is_none()
-        && let Ok(config) = Config::incluster()
+    let named = environment("KUBECONFIG").filter(|files| !files.is_empty());
+    if is_alone
+        && named.is_none()
+        && let Some(pod) = in_cluster::find(environment)?
     {
-        return Ok(config);
+        return Ok(pod);
     }
-    Config::from_kubeconfig(chosen).await.map_err(|error| Unreachable {
-        what: format!("no cluster to work for: not in a pod, and no usable kubeconfig: {}", error),
-        hint: "name a kubeconfig with --kubeconfig or KUBECONFIG, or a server with --master",
-    })
-}
-
-/// The HTTP client: connections, TLS, credentials.
-pub(super) fn client(config: &Config) -> Result<Client, Unreachable> {
-    let mut http = HttpConnector::new();
-    http.enforce_http(false);
-    http.set_nodelay(true);
-    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    http.set_keepalive(Some(TCP_KEEPALIVE));
-    match &config.proxy_url {
-        Some(proxy) if !is_loopback(&config.cluster_url) => match proxy.scheme_str() {
-            Some("http") => over(config, Tunnel::new(proxy.clone(), http)),
-            _ => Err(Unreachable {
-                what: format!("the proxy {proxy} is of a kind that is not supported"),
-                hint: "use an http:// proxy, or exempt the API server with NO_PROXY",
-            }),
-        },
-        _ => over(config, http),
-    }
-}
-
-/// Nobody means a proxy for what is on the same machine; Go's clients hold it the same way.
-fn is_loopback(server: &Uri) -> bool {
-    let host = server.host().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-fn over<C>(config: &Config, connector: C) -> Result<Client, Unreachable>
-where
-    C: Service<Uri> + Clone + Send + Sync + 'static,
-    C::Response: Connection + hyper::rt::Read + hyper::rt::Write + Send + Unpin + 'static,
-    C::Future: Send + 'static,
-    C::Error: Into<BoxError> + Send + 'static,
-{
-    let unusable = |error: kube::Error| Unreachable {
-        what: format!("the credentials for {} cannot be used: {error}", config.cluster_url),
-        hint: "look at the kubeconfig's certificates, tokens and exec commands",
+    let kubeconfig = match (&access.kubeconfig, &named) {
+        (Some(file), _) => of_file(file)?,
+        (None, Some(files)) => merged(files)?,
+        (None, None) => of_home(environment)?,
     };
-    let connector = config.rustls_https_connector_with_connector(connector).map_err(unusable)?;
-    let client = Builder::new(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
-        .build::<_, Full<Bytes>>(connector)
-        .map_err(BoxError::from);
-    let client = config.extra_headers_layer().map_err(unusable)?.layer(client);
-    Ok(match config.auth_layer().map_err(unusable)? {
-        Some(credentials) => BoxCloneSyncService::new(credentials.layer(client).map_err(BoxError::from)),
-        None => BoxCloneSyncService::new(client),
+    let chosen = kubeconfig.choose(access.context.as_deref())?;
+    Ok(Target::chosen(&chosen, master, environment)?)
+}
+
+/// Reads an address such as `https://10.0.0.1:6443`; the scheme may be left out.
+pub(super) fn address(text: &str, scheme: &str) -> Option<Uri> {
+    let full = if text.contains("://") { text.to_owned() } else { format!("{scheme}://{text}") };
+    let uri = full.parse::<Uri>().ok()?;
+    let makes_sense = uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https"));
+    makes_sense.then_some(uri)
+}
+
+fn senseless(master: &str) -> Problem {
+    Problem::error(format!("the master's address makes no sense: {master}"))
+        .hint("write it like https://10.0.0.1:6443")
+}
+
+fn of_file(file: &Path) -> Result<Kubeconfig, Unreachable> {
+    const HINT: &str =
+        "name another file with --kubeconfig, or with clientConnection.kubeconfig in the configuration";
+    Kubeconfig::open(file).map_err(|problems| {
+        let hinted = problems.into_iter().map(|problem| match problem.hint {
+            None => problem.hint(HINT),
+            Some(_) => problem,
+        });
+        Unreachable(hinted.collect())
     })
 }
+
+fn of_home(environment: Environment<'_>) -> Result<Kubeconfig, Unreachable> {
+    let home = environment("HOME").map(|home| Path::new(&home).join(".kube").join("config"));
+    match home.filter(|file| file.exists()) {
+        Some(file) => of_file(&file),
+        None => Err(nowhere("not in a pod, KUBECONFIG is not set, and there is no ~/.kube/config").into()),
+    }
+}
+
+/// What several files say together. Some may not be there, as with kubectl, but not all.
+fn merged(files: &OsStr) -> Result<Kubeconfig, Unreachable> {
+    let files: Vec<_> = std::env::split_paths(files).filter(|file| !file.as_os_str().is_empty()).collect();
+    let (there, missing): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.exists());
+    if there.is_empty() {
+        let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+        return Err(nowhere(&format!("KUBECONFIG names {}, and nothing is there", names.join(", "))).into());
+    }
+    for file in missing {
+        tracing::warn!(file = %file.display(), "KUBECONFIG names a file that is not there");
+    }
+    let mut merged = Kubeconfig::default();
+    for file in there {
+        merged.merge(Kubeconfig::open(file).map_err(Unreachable)?);
+    }
+    Ok(merged)
+}
+
+fn nowhere(why: &str) -> Problem {
+    Problem::error(format!("no cluster to work for: {why}"))
+        .hint("name a kubeconfig with --kubeconfig or KUBECONFIG, or a server with --master")
+}
+
+#[cfg(test)]
+mod tests;

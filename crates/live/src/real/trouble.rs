@@ -2,17 +2,14 @@
 
 use std::{error::Error, io};
 
+use hyper_util::client::legacy as client;
+
 use crate::world::Unanswered;
 
 /// Whether a request has left, as far as its error tells.
-pub(super) fn unanswered(error: &(dyn Error + 'static), server: &str) -> Unanswered {
+pub(super) fn unanswered(error: &client::Error, server: &str) -> Unanswered {
     let why = told(error, server);
-    match error.downcast_ref::<hyper_util::client::legacy::Error>() {
-        Some(error) if error.is_connect() => Unanswered::NotSent(why),
-        Some(_) => Unanswered::OutcomeUnknown(why),
-        // Only the credentials come before the client.
-        None => Unanswered::NotSent(why),
-    }
+    if error.is_connect() { Unanswered::NotSent(why) } else { Unanswered::OutcomeUnknown(why) }
 }
 
 /// An error in a user's words.

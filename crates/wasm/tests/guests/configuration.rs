@@ -125,8 +125,12 @@ fn files_that_are_no_guests_are_told_with_a_hint() {
         b"#!/bin/sh",
         &["this is not a WebAssembly module", "hint: it must begin with the bytes 00 61 73 6d"],
     );
-    check(b"(module", &["this is not WebAssembly as text: expected `)`"]);
-    check(b";; as text\n(module)", &["it exports no memory"]);
+    for text in ["(module", ";; as text\n(module)", " (; as text ;) (module)"] {
+        check(
+            text.as_bytes(),
+            &["this is WebAssembly as text, and not a module", "hint: compile it: wat2wasm NAME.wat"],
+        );
+    }
     check(
         b"\0asm\x0d\0\x01\0",
         &["component", "hint: build the guest for the target wasm32-unknown-unknown"],

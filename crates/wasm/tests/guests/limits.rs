@@ -37,20 +37,6 @@ fn a_file_that_is_too_large_is_not_compiled() {
     check(b"", ", functionSize: 1Gi", &["args.functionSize: must be more than nothing and at most 64Mi"]);
 }
 
-#[test]
-fn text_is_for_what_people_write() {
-    let nested = |depth: usize| format!("(module) {}{}", "(;".repeat(depth), ";)".repeat(depth));
-    check(
-        nested(500_000),
-        "",
-        &["has 2000009 bytes as text, and may have 256Ki", "hint: turn it into a binary"],
-    );
-    // Comments in comments cost nothing, and mean nothing.
-    check(nested(60_000), "", &["it exports no memory"]);
-    check("(;".repeat(100_000), "", &["this is not WebAssembly as text: a comment has no end"]);
-    check(format!("(module {}", "(".repeat(200_000)), "", &["this is not WebAssembly as text"]);
-}
-
 /// A score step with so many locals, all in use, and so many branches.
 fn of_locals_and_branches(locals: usize, branches: usize) -> Vec<u8> {
     let declared = format!("(local {})", "i32 ".repeat(locals));

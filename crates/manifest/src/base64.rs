@@ -6,7 +6,14 @@ use serde::{Deserialize, Deserializer, de::Error};
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Base64(String);
 
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 impl Base64 {
+    /// Bytes to be written.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(encode(bytes))
+    }
+
     /// The base64 text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -28,6 +35,19 @@ impl std::fmt::Debug for Base64 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Base64({} characters)", self.0.len())
     }
+}
+
+fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |index: usize| u32::from(group.get(index).copied().unwrap_or_default());
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for index in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * index) & 63) as usize];
+            text.push(if index > group.len() { '=' } else { char::from(digit) });
+        }
+    }
+    text
 }
 
 fn decode(text: &str) -> Option<Vec<u8>> {
@@ -94,5 +114,21 @@ mod tests {
         ] {
             assert_eq!(decode(text), bytes.map(|b| b.as_bytes().to_vec()), "{text:?}");
         }
+    }
+
+    #[test]
+    fn writes_base64() {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foobar", "Zm9vYmFy"),
+            ("~~~?", "fn5+Pw=="),
+        ] {
+            assert_eq!(encode(bytes.as_bytes()), text, "{bytes:?}");
+        }
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(decode(&encode(&all)), Some(all));
     }
 }
