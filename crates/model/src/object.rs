@@ -9,7 +9,7 @@ use supercargo_manifest::{self as manifest, Problem, Problems, Severity, Source,
 use crate::{
     ApiResource, Key, Name,
     config_map::ConfigMap,
-    custom::CustomObject,
+    custom::{CustomObject, Declared},
     kind::for_each_kind,
     meta::Meta,
     node::Node,

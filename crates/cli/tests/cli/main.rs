@@ -10,6 +10,7 @@ mod dynamic_scoring;
 mod explain;
 mod guests;
 mod invocation;
+mod replay;
 mod run;
 mod shell;
 mod simulate;
