@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use supercargo_config::{self as configuration, Change, Configuration, EffectivePlugin, Loaded};
+use supercargo_config::{self as configuration, ConfigDifference, Configuration, EffectivePlugin, Loaded};
 use supercargo_framework::registry::Registry;
 
 use crate::{
@@ -87,7 +87,7 @@ pub(crate) fn run(command: &Command, console: &mut Console, registry: &Registry)
             Ok(if *exit_code && !changes.is_empty() { Ending::Found } else { Ending::Well })
         }
         Command::Migrate { file } => {
-            let migrated = configuration::migrate(&input::text(file)?)?;
+            let migrated = configuration::migrate(&input::text(file)?, registry)?;
             console.warnings(&migrated.warnings);
             console.bytes(migrated.yaml.as_bytes())?;
             Ok(Ending::Well)
@@ -168,6 +168,7 @@ fn print_settings(configuration: &Configuration, console: &mut Console) -> Resul
         0 => "0 (by the size of the cluster)".to_owned(),
         percentage => percentage.to_string(),
     };
+    let limit = configuration.client_connection.queries_per_second();
     console.heading("settings")?;
     let mut grid = Grid::new(["SETTING", "VALUE"]).indented("  ");
     for (name, value) in [
@@ -175,6 +176,7 @@ fn print_settings(configuration: &Configuration, console: &mut Console) -> Resul
         ("percentageOfNodesToScore", percentage),
         ("podInitialBackoffSeconds", effective.pod_initial_backoff_seconds.to_string()),
         ("podMaxBackoffSeconds", effective.pod_max_backoff_seconds.to_string()),
+        ("clientConnection.qps", limit.map_or_else(|| "no limit".to_owned(), |limit| limit.to_string())),
         ("extenders", configuration.extenders.len().to_string()),
     ] {
         grid.row([name.to_owned(), value]);
@@ -183,7 +185,7 @@ fn print_settings(configuration: &Configuration, console: &mut Console) -> Resul
     Ok(())
 }
 
-fn print_diff(changes: &[Change], console: &mut Console) -> Result<(), Failure> {
+fn print_diff(changes: &[ConfigDifference], console: &mut Console) -> Result<(), Failure> {
     if changes.is_empty() {
         console.note("both mean the same");
     }

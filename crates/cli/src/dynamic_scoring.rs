@@ -8,12 +8,12 @@ use supercargo_framework::{
     profile::Choice,
     registry::{Args, Point},
 };
-use supercargo_manifest::{Entry, Problem, Problems, Source, Value};
+use supercargo_manifest::{Entry, Problem, Problems, Source, Value, nearest};
 use supercargo_model::{
     Cluster, ConfigMap, Name, Timestamp,
     object::{Object, Objects},
 };
-use supercargo_plugins::dynamic_scoring::{self, NAME, Place, Preference, Preferences};
+use supercargo_plugins::dynamic_scoring::{self, NAME, Preference, Preferences, PreferencesReference};
 
 use crate::{
     arguments::Format,
@@ -70,6 +70,7 @@ pub(crate) fn run(command: &Command, console: &mut Console) -> Result<Ending, Fa
     let Command::Check(options) = command;
     let source = carried(input::text(&options.file)?, options.key.as_deref())?;
     let preferences = dynamic_scoring::read(&source)?;
+    console.warnings(preferences.warnings());
     if options.cluster.is_empty() {
         console.line(format!("{}: valid", source.name))?;
         console.note("give --cluster to see which nodes each entry selects");
@@ -98,7 +99,15 @@ fn carried(source: Source, key: Option<&str>) -> Result<Source, Problems> {
             let text = value.as_str().unwrap_or_default();
             Ok(Source::new(format!("{}/{key}", source.name), text))
         }
-        [] => Err(Problem::error("the ConfigMap carries no such text").at(&source, data.at).into()),
+        [] => {
+            let there: Vec<&str> = data.entries().iter().map(|entry| &*entry.key).collect();
+            let hint = if there.is_empty() {
+                "it is empty".to_owned()
+            } else {
+                format!("it has {}", there.join(", "))
+            };
+            Err(Problem::error("the ConfigMap carries no such text").at(&source, data.at).hint(hint).into())
+        }
         _ => {
             let keys: Vec<&str> = texts.iter().map(|entry| &*entry.key).collect();
             let hint = format!("choose one with --key: {}", keys.join(", "));
@@ -157,10 +166,15 @@ impl Preferred {
         self.now.unwrap_or_else(Timestamp::now)
     }
 
-    /// Leaves the ConfigMaps that DynamicScoring reads among the objects, with the given text if there is one; or tells
-    /// what is wrong with their texts.
-    pub(crate) fn put(&self, objects: &mut Objects, configuration: &Configuration) -> Result<(), Problems> {
+    /// Leaves the ConfigMaps that DynamicScoring reads among the objects, with the given text if there is one; what is
+    /// worth a look in their texts, or what is wrong with them.
+    pub(crate) fn put(
+        &self,
+        objects: &mut Objects,
+        configuration: &Configuration,
+    ) -> Result<Problems, Problems> {
         let places = preferences(configuration)?;
+        let all: Vec<String> = config_maps(&objects.objects).map(|map| map.key().to_string()).collect();
         keep_only(&places, objects);
         if let Some(file) = &self.dynamic_scoring {
             if places.is_empty() {
@@ -175,24 +189,24 @@ impl Preferred {
                 replace(place, &text, objects);
             }
         }
-        check(&places, objects)
+        check(&places, objects, &all)
     }
 }
 
 /// The places that the plugin reads, each with the name of a scheduler that has it on.
-fn preferences(configuration: &Configuration) -> Result<BTreeMap<Place, Name>, Problems> {
+fn preferences(configuration: &Configuration) -> Result<BTreeMap<PreferencesReference, Name>, Problems> {
     let mut places = BTreeMap::new();
     let is_on = |choices: &[Choice]| choices.iter().any(|choice| &*choice.plugin == NAME);
     for profile in configuration.profiles.iter().filter(|profile| is_on(profile.at(Point::Score))) {
         let given = profile.arguments.iter().find(|arguments| &*arguments.plugin == NAME);
-        let place = Place::of(&given.map_or_else(Args::none, |given| given.args()))?;
+        let place = PreferencesReference::of(&given.map_or_else(Args::none, |given| given.args()))?;
         places.entry(place).or_insert_with(|| profile.scheduler_name.clone());
     }
     Ok(places)
 }
 
 /// Any other ConfigMap is none of a scheduler's business.
-fn keep_only(places: &BTreeMap<Place, Name>, objects: &mut Objects) {
+fn keep_only(places: &BTreeMap<PreferencesReference, Name>, objects: &mut Objects) {
     let before = objects.objects.len();
     objects.objects.retain(|object| match object {
         Object::ConfigMap(map) => places.keys().any(|place| place.config_map == map.key()),
@@ -212,7 +226,7 @@ fn config_maps(objects: &[Object]) -> impl Iterator<Item = &ConfigMap> {
 }
 
 /// Puts a text in its place.
-fn replace(place: &Place, source: &Source, objects: &mut Objects) {
+fn replace(place: &PreferencesReference, source: &Source, objects: &mut Objects) {
     let found = config_maps(&objects.objects).find(|map| map.key() == place.config_map).cloned();
     let others = found.iter().flat_map(|map| map.data.iter());
     let others = others.map(|(key, text)| (key.clone(), text.clone()));
@@ -225,13 +239,34 @@ fn replace(place: &Place, source: &Source, objects: &mut Objects) {
     objects.objects.push(Object::ConfigMap(ConfigMap { namespace, name, data }));
 }
 
-fn check(places: &BTreeMap<Place, Name>, objects: &Objects) -> Result<(), Problems> {
+/// Reads every text. `all` are the ConfigMaps that were given, also those that nobody reads.
+fn check(places: &BTreeMap<PreferencesReference, Name>, objects: &Objects, all: &[String]) -> Result<Problems, Problems> {
     let mut problems = Problems::default();
-    for place in places.keys() {
+    for (place, scheduler) in places {
         let map = config_maps(&objects.objects).find(|map| map.key() == place.config_map);
-        if let Some(text) = map.and_then(|map| map.data.get(&place.key)) {
-            problems.extend(dynamic_scoring::read(&place.source(text)).err().into_iter().flatten());
+        match map.map(|map| (map, map.data.get(&place.key))) {
+            Some((_, Some(text))) => match dynamic_scoring::read(&place.source(text)) {
+                Ok(preferences) => problems.extend(preferences.warnings().clone()),
+                Err(more) => problems.extend(more),
+            },
+            Some((map, None)) => {
+                let keys = map.data.iter().map(|(key, _)| &**key);
+                let what = format!("the ConfigMap {} has no key {}", place.config_map, place.key);
+                problems.push(missing(scheduler, &what, &place.key, keys));
+            }
+            None => {
+                let what = format!("there is no ConfigMap {} among the objects", place.config_map);
+                let maps = all.iter().map(String::as_str);
+                problems.push(missing(scheduler, &what, &place.config_map.to_string(), maps));
+            }
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
+    if problems.has_errors() { Err(problems) } else { Ok(problems) }
+}
+
+/// A text is not there; something with a name like its own may be meant.
+fn missing<'n>(scheduler: &Name, what: &str, name: &str, others: impl Iterator<Item = &'n str>) -> Problem {
+    let near = nearest(name, others).map(|near| format!("did you mean {near}?"));
+    let hint = near.unwrap_or_else(|| "give it among the objects, or with --dynamic-scoring FILE".to_owned());
+    Problem::warning(format!("{NAME} of {scheduler} prefers no node: {what}")).hint(hint)
 }

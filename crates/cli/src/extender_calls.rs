@@ -138,7 +138,7 @@ impl Watcher for Failures {
             How::Refused => self.count(extender, verb, "said that it failed"),
             How::Failed => self.count(extender, verb, "failed"),
             How::TimedOut => self.count(extender, verb, "did not answer in time"),
-            How::Lied => self.count(extender, verb, "gave an answer that cannot be true"),
+            How::Invalid => self.count(extender, verb, "gave an invalid response"),
         }
     }
 

@@ -98,7 +98,7 @@ impl Inputs {
                 let before = Utilisation::of_objects(&objects.objects);
                 self.what_if.add_nodes(&mut objects.objects)?;
                 making.complete(&mut objects, &[], console)?;
-                self.preferred.put(&mut objects, &configuration)?;
+                console.warnings(&self.preferred.put(&mut objects, &configuration)?);
                 tell_skipped(&objects, console);
                 let mut extender_caller =
                     asks.then(|| ExtenderCaller::new(&configuration, &objects)).transpose()?;

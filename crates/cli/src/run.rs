@@ -97,6 +97,11 @@ async fn schedule(
     let access = access(options, configuration);
     let real = open(&access).await?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), server = real.server(), "supercargo starts");
+    if !real.checks_certificate() {
+        tracing::warn!(
+            "the API server's certificate is not checked: the kubeconfig says insecure-skip-tls-verify"
+        );
+    }
     let measured = Arc::new(Measured::new(configuration, &checked.gates, &options.disabled_metrics));
     let world: SharedWorld = Arc::new(Counted::new(real, &measured));
     let beside = Beside::start()?;
@@ -189,7 +194,7 @@ fn access(options: &Options, configuration: &Configuration) -> Access {
         kubeconfig: options.kubeconfig.clone().or(in_configuration),
         context: None,
         master: options.master.clone(),
-        queries_per_second: (connection.is_limited && connection.qps > 0.0).then_some(connection.qps),
+        queries_per_second: connection.queries_per_second(),
         burst: connection.burst,
     }
 }

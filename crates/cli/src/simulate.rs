@@ -206,8 +206,15 @@ impl Outline {
         outline
     }
 
-    fn is_last(&self, uid: &str, number: u32) -> bool {
+    /// Whether nothing is decided about a pod after this attempt.
+    fn is_decided(&self, uid: &str, number: u32) -> bool {
         self.last.get(uid).is_some_and(|(last, _)| *last == number)
+    }
+
+    /// Whether this is what came of a pod. An attempt whose binding fails is told twice.
+    fn is_last(&self, attempt: &Attempt) -> bool {
+        let last = self.last.get(&attempt.pod.uid);
+        last.is_some_and(|(last, end)| *last == attempt.number && *end == outcome(&attempt.placement))
     }
 
     fn totals(&self) -> Totals {
@@ -264,11 +271,11 @@ fn print_each(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let mut made_room: HashMap<Name, Nomination> = HashMap::new();
-    let is_last = |uid: &str, number| outline.is_last(uid, number);
-    while let Some((attempt, took)) = next(scheduler, extender_caller.as_deref_mut(), printing.timed, is_last)
+    let in_full = |uid: &str, number| outline.is_decided(uid, number);
+    while let Some((attempt, took)) = next(scheduler, extender_caller.as_deref_mut(), printing.timed, in_full)
     {
         let uid = &attempt.pod.uid;
-        if let (Placement::Decided(decision), true) = (&attempt.placement, is_last(uid, attempt.number)) {
+        if let (Placement::Decided(decision), true) = (&attempt.placement, outline.is_last(&attempt)) {
             let report = Report::new(decision).after(attempt.number, made_room.remove(uid).as_ref());
             let report = Report { evicted: outline.evicted.contains(uid), ..report };
             let was_on = printing.was_on.get(&attempt.pod.key());

@@ -15,7 +15,7 @@ use supercargo_model::{ApiResource, Declared, Name};
 
 use crate::{
     Duration, Extender, TieBreak,
-    known::Known,
+    profile_plugins::ProfilePlugins,
     tree::{self, At},
 };
 
@@ -86,12 +86,25 @@ pub struct ClientConnection {
     pub accept_content_types: String,
     /// What is sent.
     pub content_type: String,
-    /// Requests in a second; negative: without limit.
+    /// Requests in a second; [`NO_LIMIT`](Self::NO_LIMIT) or positive.
     pub qps: f32,
     /// Requests at once beyond that.
     pub burst: u32,
-    /// The limit was written down, and is not just the default.
-    pub is_limited: bool,
+}
+
+impl ClientConnection {
+    /// The `qps` that does not limit: client-go, and so kube-scheduler, takes a negative one for that, too.
+    pub const NO_LIMIT: f32 = -1.0;
+
+    /// Limits the requests in a second; what is no positive number does not limit them.
+    pub fn limit(&mut self, qps: f32) {
+        self.qps = if qps > 0.0 && qps.is_finite() { qps } else { Self::NO_LIMIT };
+    }
+
+    /// Requests in a second; `None`: without limit.
+    pub fn queries_per_second(&self) -> Option<f32> {
+        (self.qps > 0.0).then_some(self.qps)
+    }
 }
 
 /// The plugins of a scheduler name.
@@ -243,7 +256,7 @@ impl ProfileConfiguration {
 
     /// Makes one plugin with the arguments that it was given.
     fn build(&self, registry: &Registry, name: &Name) -> Result<Plugin, Problems> {
-        let plugin = Known::of(registry, self);
+        let plugin = ProfilePlugins::of(registry, self);
         let Some(plugin) = plugin.get(name) else {
             return Err(Problem::error(format!("there is no plugin {name}")).into());
         };

@@ -43,5 +43,4 @@ pub(crate) const RESOURCE_NAME: &str = "kube-scheduler";
 pub(crate) const RESOURCE_NAMESPACE: &str = "kube-system";
 
 pub(crate) const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
-pub(crate) const QUERIES_PER_SECOND: f32 = 50.0;
 pub(crate) const BURST: i32 = 100;

@@ -9,7 +9,7 @@ use crate::{Configuration, yaml};
 
 /// One thing that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct ConfigDifference {
     /// What it is about, such as `profiles[default-scheduler].plugins.score[NodeAffinity].weight`.
     pub path: String,
     /// What it was; `None` if it was not there.
@@ -19,7 +19,7 @@ pub struct Change {
 }
 
 /// One line, such as `~ parallelism: 16 -> 8`.
-impl fmt::Display for Change {
+impl fmt::Display for ConfigDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.before, &self.after) {
             (Some(before), Some(after)) => write!(f, "~ {}: {before} -> {after}", self.path),
@@ -31,13 +31,13 @@ impl fmt::Display for Change {
 }
 
 /// Everything that changes in meaning; nothing if the two differ only in how they are written.
-pub fn diff(before: &Configuration, after: &Configuration, registry: &Registry) -> Vec<Change> {
+pub fn diff(before: &Configuration, after: &Configuration, registry: &Registry) -> Vec<ConfigDifference> {
     let mut changes = Vec::new();
     compare("", &before.to_value(registry), &after.to_value(registry), &mut changes);
     changes
 }
 
-fn compare(path: &str, before: &Value, after: &Value, changes: &mut Vec<Change>) {
+fn compare(path: &str, before: &Value, after: &Value, changes: &mut Vec<ConfigDifference>) {
     match (&before.kind, &after.kind) {
         (ValueKind::Map(old), ValueKind::Map(_)) => {
             let new_keys = after.entries().iter().filter(|entry| before.get(&entry.key).is_none());
@@ -50,7 +50,7 @@ fn compare(path: &str, before: &Value, after: &Value, changes: &mut Vec<Change>)
             compare_named(path, old, new, changes)
         }
         _ if same(before, after) => {}
-        _ => changes.push(Change {
+        _ => changes.push(ConfigDifference {
             path: path.to_owned(),
             before: Some(short(before)),
             after: Some(short(after)),
@@ -58,17 +58,24 @@ fn compare(path: &str, before: &Value, after: &Value, changes: &mut Vec<Change>)
     }
 }
 
-fn side_by_side(path: &str, before: Option<&Value>, after: Option<&Value>, changes: &mut Vec<Change>) {
+fn side_by_side(
+    path: &str,
+    before: Option<&Value>,
+    after: Option<&Value>,
+    changes: &mut Vec<ConfigDifference>,
+) {
     match (before, after) {
         (Some(before), Some(after)) => compare(path, before, after, changes),
-        (before, after) => {
-            changes.push(Change { path: path.to_owned(), before: before.map(short), after: after.map(short) })
-        }
+        (before, after) => changes.push(ConfigDifference {
+            path: path.to_owned(),
+            before: before.map(short),
+            after: after.map(short),
+        }),
     }
 }
 
 /// Items that have names are the same thing if they have the same name; their order is compared on its own.
-fn compare_named(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<Change>) {
+fn compare_named(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<ConfigDifference>) {
     let find = |items: &'_ [Value], name: &str| items.iter().position(|item| name_of(item) == Some(name));
     let names: Vec<&str> = old.iter().filter_map(name_of).collect();
     let added = new.iter().filter_map(name_of).filter(|name| !names.contains(name));
@@ -85,7 +92,11 @@ fn compare_named(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<Cha
     // Scheduler names have no order; plugins and extenders are asked one after the other.
     if before != after && !path.ends_with("profiles") && !path.ends_with("pluginConfig") {
         let list = |names: Vec<String>| Some(names.join(", "));
-        changes.push(Change { path: format!("{path} (order)"), before: list(before), after: list(after) });
+        changes.push(ConfigDifference {
+            path: format!("{path} (order)"),
+            before: list(before),
+            after: list(after),
+        });
     }
 }
 
@@ -97,9 +108,20 @@ fn name_of(item: &Value) -> Option<&str> {
     ["schedulerName", "name", "urlPrefix"].into_iter().find_map(|key| item.get(key)).and_then(Value::as_str)
 }
 
-/// Whether two values are the same, wherever they stand.
+/// Whether two values are the same, wherever they stand. The keys of a map have no order.
 fn same(one: &Value, other: &Value) -> bool {
-    shown(one) == shown(other)
+    match (&one.kind, &other.kind) {
+        (ValueKind::Map(entries), ValueKind::Map(others)) => {
+            entries.len() == others.len()
+                && entries
+                    .iter()
+                    .all(|entry| other.get(&entry.key).is_some_and(|value| same(&entry.value, value)))
+        }
+        (ValueKind::List(items), ValueKind::List(others)) => {
+            items.len() == others.len() && items.iter().zip(others).all(|(one, other)| same(one, other))
+        }
+        _ => shown(one) == shown(other),
+    }
 }
 
 fn shown(value: &Value) -> String {

@@ -18,6 +18,9 @@ pub(crate) enum Version {
 pub(crate) const API_VERSION: &str = "kubescheduler.config.k8s.io/v1";
 pub(crate) const KIND: &str = "KubeSchedulerConfiguration";
 
+/// The group of the kind, and of the arguments of plugins.
+pub(crate) const GROUP: &str = "kubescheduler.config.k8s.io/";
+
 const VERSIONS: [(&str, Version); 6] = [
     (API_VERSION, Version::V1),
     ("kubescheduler.config.k8s.io/v1beta3", Version::V1Beta3),
@@ -28,6 +31,11 @@ const VERSIONS: [(&str, Version); 6] = [
 ];
 
 impl Version {
+    /// Its name without the group.
+    pub(crate) fn short_name(self) -> &'static str {
+        self.name().strip_prefix(GROUP).unwrap_or_default()
+    }
+
     /// Its name as it is written.
     pub(crate) fn name(self) -> &'static str {
         VERSIONS.iter().find(|(_, version)| *version == self).map_or(API_VERSION, |(name, _)| name)

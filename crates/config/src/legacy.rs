@@ -36,8 +36,7 @@ pub(crate) fn upgrade(source: &Source, root: &Value, version: Version, problems:
         return upgraded;
     }
     let message = format!("{} is deprecated: it is read as v1, with the defaults of v1", version.name());
-    let hint =
-        format!("write {API_VERSION}, and look at the differences with: supercargo config diff OLD NEW");
+    let hint = "write it anew with: supercargo config migrate FILE; that keeps older default weights, too";
     problems.push(text.warning("apiVersion", message).hint(hint));
     if version == Version::V1Alpha1 {
         one_profile(&mut upgraded, text, problems);
@@ -103,7 +102,7 @@ fn one_profile(upgraded: &mut Upgraded, text: Text<'_>, problems: &mut Problems)
 }
 
 /// Which algorithm is meant: a provider by name, or a policy in another place.
-fn algorithm_source(upgraded: &mut Upgraded, text: Text<'_>, problems: &mut Problems) {
+pub(crate) fn algorithm_source(upgraded: &mut Upgraded, text: Text<'_>, problems: &mut Problems) {
     let Some(source) = tree::take(&mut upgraded.root, "algorithmSource") else {
         return;
     };
@@ -165,7 +164,7 @@ fn preemption(root: &mut Value) {
 }
 
 /// Sets an argument of a plugin in all profiles, unless a profile sets it itself; the paths where it is set.
-fn set_argument(root: &mut Value, plugin: &str, argument: &str, value: &Value) -> Vec<String> {
+pub(crate) fn set_argument(root: &mut Value, plugin: &str, argument: &str, value: &Value) -> Vec<String> {
     let at = At(value.at);
     let mut paths = Vec::new();
     for_each_profile(root, at, |index, profile| {
@@ -189,7 +188,7 @@ fn set_argument(root: &mut Value, plugin: &str, argument: &str, value: &Value) -
     paths
 }
 
-fn for_each_profile(root: &mut Value, at: At, mut change: impl FnMut(usize, &mut Value)) {
+pub(crate) fn for_each_profile(root: &mut Value, at: At, mut change: impl FnMut(usize, &mut Value)) {
     let Some(Value { kind: ValueKind::List(profiles), .. }) =
         tree::entry(root, "profiles", ValueKind::List(Vec::new()))
     else {

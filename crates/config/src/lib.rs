@@ -35,7 +35,6 @@ mod document;
 mod effective;
 mod extender;
 mod header;
-mod known;
 mod legacy;
 mod load;
 mod merge;
@@ -46,6 +45,7 @@ mod place;
 mod plugin_args;
 mod plugin_sets;
 mod policy;
+mod profile_plugins;
 mod resolve;
 mod schema;
 mod tree;
@@ -56,7 +56,7 @@ mod yaml;
 pub use configuration::{
     Arguments, ClientConnection, Configuration, LeaderElection, ProfileConfiguration, ReadyProfile,
 };
-pub use diff::{Change, diff};
+pub use diff::{ConfigDifference, diff};
 pub use document::TieBreak;
 pub use effective::{Effective, EffectivePlugin, TableRow};
 pub use extender::{Extender, ExtenderTls, ManagedResource};

@@ -72,7 +72,7 @@ pub fn default_configuration(registry: &Registry) -> Result<Configuration, Probl
     load(&Source::new("<defaults>", text), registry).map(|loaded| loaded.configuration)
 }
 
-fn read<'r>(
+pub(crate) fn read<'r>(
     source: &Source,
     root: &Value,
     registry: &'r Registry,
@@ -108,7 +108,7 @@ fn decode(source: &Source, root: &Value) -> (Option<Document>, Problems) {
 }
 
 /// In the order of the text, each once; where they stand in the same place, errors first.
-fn in_order(problems: Problems) -> Problems {
+pub(crate) fn in_order(problems: Problems) -> Problems {
     let mut ordered: Vec<Problem> = Vec::new();
     for problem in problems {
         if !ordered.contains(&problem) {

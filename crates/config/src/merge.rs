@@ -7,7 +7,7 @@ use supercargo_model::Name;
 
 use crate::{
     defaults,
-    document::{PluginSetFields, PluginsFields},
+    document::{PluginFields, PluginSetFields, PluginsFields},
 };
 
 /// Disables everything that is on by default.
@@ -33,23 +33,28 @@ pub(crate) struct Merged {
     pub(crate) doubled: Vec<(Point, Entry)>,
     /// The first entry with which the total of all scores could overflow.
     pub(crate) overflow: Option<Entry>,
+    /// kube-scheduler wrote the lists ([`is_spelled_out`]).
+    pub(crate) spelled_out: bool,
 }
 
 /// Merges a profile's plugins with the default ones. Entries of plugins that do not exist or do not serve a
 /// point must have been reported by the caller; they are passed over here.
 pub(crate) fn merge(plugins: &PluginsFields, serves: &dyn Fn(&str, Point) -> bool) -> Merged {
     let multi_point = merge_multi_point(&plugins.multi_point);
-    let mut merged = Merged::default();
+    let spelled_out = is_spelled_out(plugins, serves);
+    let zero = if spelled_out { Zero::IsUnset } else { Zero::Counts };
+    let mut merged = Merged { spelled_out, ..Merged::default() };
     for point in Point::ALL {
         let set = plugins.at(point);
-        let own: Vec<Entry> =
-            (written(set, point.name()).into_iter()).filter(|entry| serves(&entry.name, point)).collect();
+        let own: Vec<Entry> = (written(set, point.name(), zero).into_iter())
+            .filter(|entry| serves(&entry.name, point))
+            .collect();
         let expanded = expand(&own, &set.disabled_names(), &multi_point, &|name| serves(name, point));
         merged.doubled.extend(expanded.doubled.into_iter().map(|entry| (point, entry)));
         merged.points.insert(point, expanded.enabled);
     }
     let scores = |entry: &&Entry| serves(&entry.name, Point::Score);
-    let own_scores = written(&plugins.score, Point::Score.name());
+    let own_scores = written(&plugins.score, Point::Score.name(), zero);
     let weights = weights(own_scores.iter().chain(&multi_point).filter(scores));
     merged.overflow = weights.overflow;
     if let Some(scores) = merged.points.get_mut(&Point::Score) {
@@ -69,21 +74,49 @@ impl PluginSetFields {
     }
 }
 
-fn written(set: &PluginSetFields, point: &str) -> Vec<Entry> {
+/// What a weight of 0 says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Zero {
+    /// That the score counts for nothing.
+    Counts,
+    /// That no weight was given, as in kube-scheduler.
+    IsUnset,
+}
+
+/// Whether kube-scheduler wrote a profile's lists (`--write-config-to`): it gives every entry a weight, 0 if it has none,
+/// also where a weight says nothing. People do not.
+fn is_spelled_out(plugins: &PluginsFields, serves: &dyn Fn(&str, Point) -> bool) -> bool {
+    let is_given = |plugin: &PluginFields| plugin.weight.is_some();
+    let is_idle = |plugin: &PluginFields| plugin.weight == Some(0);
+    let never_scores = |plugin: &PluginFields| !serves(&plugin.name, Point::Score);
+    let points = Point::ALL.map(|point| (Some(point), plugins.at(point)));
+    let mut sets = points.into_iter().chain([(None, &plugins.multi_point)]);
+    let says_nothing = sets.clone().any(|(point, set)| {
+        let on = set.enabled.iter().filter(|plugin| match point {
+            Some(point) => point != Point::Score,
+            None => never_scores(plugin),
+        });
+        on.chain(&set.disabled).any(is_idle)
+    });
+    says_nothing && sets.all(|(_, set)| set.enabled.iter().chain(&set.disabled).all(is_given))
+}
+
+fn written(set: &PluginSetFields, point: &str, zero: Zero) -> Vec<Entry> {
     let enabled = set.enabled.iter().enumerate();
     enabled
         .map(|(index, plugin)| Entry {
             name: plugin.name.as_str().into(),
-            weight: plugin.weight,
+            weight: plugin.weight.filter(|weight| *weight != 0 || zero == Zero::Counts),
             written: Some(format!("plugins.{point}.enabled[{index}]")),
         })
         .collect()
 }
 
 /// A default plugin that is named again keeps its place and takes what is said of it; others come after the
-/// default ones.
+/// default ones. Most plugins there do not score, so 0 is no weight, as in kube-scheduler.
 fn merge_multi_point(set: &PluginSetFields) -> Vec<Entry> {
-    let mut own: Vec<Option<Entry>> = written(set, "multiPoint").into_iter().map(Some).collect();
+    let own = written(set, "multiPoint", Zero::IsUnset);
+    let mut own: Vec<Option<Entry>> = own.into_iter().map(Some).collect();
     let disabled = set.disabled_names();
     let mut merged = Vec::new();
     if !disabled.contains(ALL) {
@@ -140,7 +173,7 @@ struct Weights {
     overflow: Option<Entry>,
 }
 
-/// The weight of each scoring plugin: the first that is given counts. An explicit 0 stays 0.
+/// The weight of each scoring plugin: the first that is given counts. A 0 that counts stays 0.
 fn weights<'e>(entries: impl Iterator<Item = &'e Entry>) -> Weights {
     let mut weights = Weights { of: BTreeMap::new(), overflow: None };
     let mut total: i64 = 0;

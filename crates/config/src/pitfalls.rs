@@ -8,9 +8,9 @@ use supercargo_manifest::Problems;
 use crate::{
     configuration::ProfileConfiguration,
     document::{Document, ProfileFields},
-    known::Known,
     merge::Merged,
     place::Text,
+    profile_plugins::ProfilePlugins,
     resolve::Resolved,
 };
 
@@ -21,7 +21,7 @@ struct Seen<'a> {
     fields: &'a ProfileFields,
     merged: &'a Merged,
     profile: &'a ProfileConfiguration,
-    known: &'a Known<'a>,
+    known: &'a ProfilePlugins<'a>,
     text: Text<'a>,
 }
 

@@ -1,19 +1,19 @@
 //! Checks the arguments that a profile gives its plugins. What they mean is the plugins' own business: they
 //! are made, once, to hear what they say.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use supercargo_framework::registry::Registry;
+use supercargo_framework::registry::{Args, Registry};
 use supercargo_manifest::{Problem, Problems, Value};
 
 use crate::{
     configuration::{Arguments, ProfileConfiguration},
     document::ProfileFields,
+    header::GROUP,
+    merge::{Entry, Merged},
     place::{self, Text},
     plugin_sets,
 };
-
-const GROUP: &str = "kubescheduler.config.k8s.io/";
 
 /// Reports arguments that are given twice, to nobody, or that their plugin does not accept.
 pub(crate) fn check(
@@ -47,6 +47,38 @@ pub(crate) fn check(
     for arguments in profile.arguments.iter().filter(|given| profile.loaded.contains_key(&given.plugin)) {
         check_type(arguments, text, problems);
     }
+}
+
+/// Reports plugins that run, were given no arguments and cannot do without.
+pub(crate) fn check_absent(
+    at: &str,
+    merged: &Merged,
+    profile: &ProfileConfiguration,
+    registry: &Registry,
+    text: Text<'_>,
+    problems: &mut Problems,
+) {
+    let has_arguments = |entry: &Entry| profile.arguments.iter().any(|given| given.plugin == entry.name);
+    let mut made = HashSet::new();
+    let running = merged.points.values().flatten().filter(|entry| !has_arguments(entry));
+    for entry in running.filter(|entry| made.insert(&entry.name)) {
+        let built = registry.get(&entry.name).map(|plugin| plugin.build(&Args::none()));
+        if let Some(Err(missing)) = built {
+            let path = entry.written.as_deref().map_or_else(|| at.to_owned(), |path| format!("{at}.{path}"));
+            problems.push(cannot_do_without(&entry.name, &missing, path, text));
+        }
+    }
+}
+
+fn cannot_do_without(plugin: &str, missing: &Problems, path: String, text: Text<'_>) -> Problem {
+    let told = missing.iter().map(|problem| match &*problem.path {
+        "" => problem.message.clone(),
+        field => format!("{field}: {}", problem.message),
+    });
+    let told = told.collect::<Vec<_>>().join(", ");
+    let message = format!("the plugin {plugin} needs arguments, and none are given: {told}");
+    let hint = format!("give them in the profile's pluginConfig, as `- name: {plugin}` with `args`");
+    text.error(path, message).hint(hint)
 }
 
 /// What a plugin says about its arguments. A plugin may stop at the first that it cannot read; so it is asked

@@ -6,9 +6,9 @@ use supercargo_manifest::{Problem, Problems};
 use crate::{
     defaults,
     document::{PluginSetFields, PluginsFields, ProfileFields},
-    known::Known,
     merge::{ALL, Merged},
     place::Text,
+    profile_plugins::ProfilePlugins,
 };
 
 /// Plugins that kube-scheduler once had, and what to use now.
@@ -29,7 +29,7 @@ const FORBIDDEN: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "G
 pub(crate) fn check_written(
     at: &str,
     plugins: &PluginsFields,
-    known: &Known<'_>,
+    known: &ProfilePlugins<'_>,
     text: Text<'_>,
     problems: &mut Problems,
 ) {
@@ -81,7 +81,7 @@ pub(crate) fn forbidden(name: &str) -> Option<&'static str> {
     FORBIDDEN.contains(&name).then_some("NodeVolumeLimits counts these volumes; remove the entry")
 }
 
-fn no_such_plugin(path: &str, name: &str, known: &Known<'_>, text: Text<'_>) -> Problem {
+fn no_such_plugin(path: &str, name: &str, known: &ProfilePlugins<'_>, text: Text<'_>) -> Problem {
     let problem = |message: String| text.error(path, message);
     if name == ALL {
         return problem("* stands for all plugins only where plugins are disabled".to_owned())

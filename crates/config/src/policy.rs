@@ -80,8 +80,8 @@ struct LabelPreference {
 struct Translation {
     filters: Vec<&'static str>,
     scores: Vec<(&'static str, i32)>,
-    /// Ways to score resources, of which a profile of v1 has one.
-    strategies: Vec<(Strategy, i32)>,
+    /// Ways to score resources with their weights and paths, of which a profile of v1 has one.
+    strategies: Vec<(Strategy, i32, String)>,
     required_labels: Vec<Value>,
     preferred_labels: Vec<Value>,
     spread_by: Vec<Value>,
@@ -114,8 +114,9 @@ pub(crate) fn translate(source: &Source, root: &Value) -> Result<(Value, Problem
         Some(priorities) => translation.priorities(priorities, text),
         None => tables::DEFAULT_PRIORITIES
             .iter()
-            .for_each(|(name, weight)| translation.priority_by_name(name, *weight)),
+            .for_each(|(name, weight)| translation.priority_by_name(name, *weight, "priorities")),
     }
+    translation.keep_one_strategy(text);
     if policy.always_check_all_predicates == Some(true) {
         let warning = text.warning(
             "alwaysCheckAllPredicates",
@@ -192,7 +193,7 @@ impl Translation {
             match &priority.argument {
                 Some(argument) => self.priority_with_argument(argument, priority.weight, &path, text),
                 None if tables::priority(&priority.name).is_some() => {
-                    self.priority_by_name(&priority.name, priority.weight);
+                    self.priority_by_name(&priority.name, priority.weight, &path);
                     if let Some(Priority::Gone(why)) = tables::priority(&priority.name) {
                         self.problems
                             .push(text.warning(path, format!("{} is left out: {why}", priority.name)));
@@ -206,11 +207,15 @@ impl Translation {
         }
     }
 
-    fn priority_by_name(&mut self, name: &str, weight: i32) {
+    fn priority_by_name(&mut self, name: &str, weight: i32, path: &str) {
         match tables::priority(name) {
             Some(Priority::Score(plugin)) => self.score(plugin, weight),
-            Some(Priority::LeastAllocated) => self.strategies.push((Strategy::Least, weight)),
-            Some(Priority::MostAllocated) => self.strategies.push((Strategy::Most, weight)),
+            Some(Priority::LeastAllocated) => {
+                self.strategies.push((Strategy::Least, weight, path.to_owned()));
+            }
+            Some(Priority::MostAllocated) => {
+                self.strategies.push((Strategy::Most, weight, path.to_owned()));
+            }
             Some(Priority::SystemSpread) => {
                 self.spread_by_system = true;
                 self.score("PodTopologySpread", weight);
@@ -251,11 +256,26 @@ impl Translation {
         } else if argument.requested_to_capacity_ratio_arguments.is_some() {
             let place = format!("{path}.argument.requestedToCapacityRatioArguments");
             let given = text.find(&place).cloned().unwrap_or_else(|| HERE.map([]));
-            self.strategies.push((Strategy::Ratio(given), weight));
+            self.strategies.push((Strategy::Ratio(given), weight, path.to_owned()));
         } else {
             let message = "the argument says nothing";
             let hint = "give labelPreference, serviceAntiAffinity or requestedToCapacityRatioArguments";
             self.problems.push(text.error(format!("{path}.argument"), message).hint(hint));
+        }
+    }
+
+    /// Of several ways to score resources, the one that counts most; of equal ones, the first.
+    fn keep_one_strategy(&mut self, text: Text<'_>) {
+        self.strategies.sort_by_key(|(_, weight, _)| std::cmp::Reverse(*weight));
+        for (strategy, weight, path) in self.strategies.split_off(self.strategies.len().min(1)) {
+            let plugin = strategy.plugin();
+            let message = format!(
+                "this is left out, and with it the weight {weight}: in v1 a profile has one way to score resources"
+            );
+            let hint = format!(
+                "Supercargo has {plugin}: enable it at score if kube-scheduler need not read the file"
+            );
+            self.problems.push(text.warning(path, message).hint(hint));
         }
     }
 

@@ -12,16 +12,17 @@ use crate::{
     configuration::{Arguments, Configuration, LeaderElection, ProfileConfiguration},
     defaults,
     document::{Document, LeaderElectionFields, ProfileFields},
-    known::Known,
     merge::{self, Merged},
     place::Text,
-    plugin_args, plugin_sets, validate,
+    plugin_args, plugin_sets,
+    profile_plugins::ProfilePlugins,
+    validate,
 };
 
 /// A configuration, how its profiles were merged, and which plugins each can name.
 pub(crate) struct Resolved<'r> {
     pub(crate) configuration: Configuration,
-    pub(crate) merged: Vec<(Merged, Known<'r>)>,
+    pub(crate) merged: Vec<(Merged, ProfilePlugins<'r>)>,
 }
 
 /// Fills in what is absent, merges the plugins and reports everything that is wrong.
@@ -99,7 +100,7 @@ fn profiles<'r>(
     text: Text<'_>,
     registry: &'r Registry,
     problems: &mut Problems,
-) -> Vec<((Merged, Known<'r>), ProfileConfiguration)> {
+) -> Vec<((Merged, ProfilePlugins<'r>), ProfileConfiguration)> {
     let default = [ProfileFields::default()];
     let profiles = if document.profiles.is_empty() { &default } else { &*document.profiles };
     let resolve = |(index, fields)| profile(&format!("profiles[{index}]"), fields, text, registry, problems);
@@ -112,9 +113,9 @@ fn profile<'r>(
     text: Text<'_>,
     registry: &'r Registry,
     problems: &mut Problems,
-) -> ((Merged, Known<'r>), ProfileConfiguration) {
+) -> ((Merged, ProfilePlugins<'r>), ProfileConfiguration) {
     let arguments = arguments(at, fields, text);
-    let known = Known::load(registry, &arguments, problems);
+    let known = ProfilePlugins::load(registry, &arguments, problems);
     plugin_sets::check_written(at, &fields.plugins, &known, text, problems);
     let serves = |name: &str, point| known.get(name).is_some_and(|plugin| plugin.points().contains(&point));
     let merged = merge::merge(&fields.plugins, &serves);
@@ -134,6 +135,7 @@ fn profile<'r>(
         loaded: known.loaded.clone(),
     };
     plugin_args::check(at, fields, &profile, registry, text, problems);
+    plugin_args::check_absent(at, &merged, &profile, registry, text, problems);
     ((merged, known), profile)
 }
 

@@ -58,6 +58,27 @@ pub(crate) fn entry<'v>(map: &'v mut Value, key: &str, empty: ValueKind) -> Opti
     entries.get_mut(index).map(|entry| &mut entry.value)
 }
 
+/// The value of a key, to change it, if it is there.
+pub(crate) fn get_mut<'v>(map: &'v mut Value, key: &str) -> Option<&'v mut Value> {
+    let ValueKind::Map(entries) = &mut map.kind else {
+        return None;
+    };
+    entries.iter_mut().find(|entry| &*entry.key == key).map(|entry| &mut entry.value)
+}
+
+/// The list under a key, to change it, if it is there.
+pub(crate) fn list_mut<'v>(map: &'v mut Value, key: &str) -> Option<&'v mut Vec<Value>> {
+    match get_mut(map, key) {
+        Some(Value { kind: ValueKind::List(items), .. }) => Some(items),
+        _ => None,
+    }
+}
+
+/// The name of an item of a list.
+pub(crate) fn name_of(item: &Value) -> Option<&str> {
+    item.get("name").and_then(Value::as_str)
+}
+
 /// Sets a key of a map, over what it had.
 pub(crate) fn set(map: &mut Value, key: &str, value: Value) {
     if let Some(slot) = entry(map, key, ValueKind::Null) {

@@ -194,13 +194,14 @@ pub(crate) fn leader_election(election: &LeaderElection, text: Text<'_>, problem
 pub(crate) fn connection_of(document: &Document) -> ClientConnection {
     let fields = &document.client_connection;
     let filled = |text: &str, default: &str| (if text.is_empty() { default } else { text }).to_owned();
-    ClientConnection {
+    let mut connection = ClientConnection {
         kubeconfig: fields.kubeconfig.clone(),
         accept_content_types: fields.accept_content_types.clone(),
         content_type: filled(&fields.content_type, defaults::CONTENT_TYPE),
-        is_limited: fields.qps != 0.0,
-        qps: if fields.qps == 0.0 { defaults::QUERIES_PER_SECOND } else { fields.qps },
+        qps: ClientConnection::NO_LIMIT,
         burst: u32::try_from(if fields.burst == 0 { defaults::BURST } else { fields.burst })
             .unwrap_or_default(),
-    }
+    };
+    connection.limit(fields.qps);
+    connection
 }

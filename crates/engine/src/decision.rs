@@ -7,7 +7,7 @@ use std::{
 
 use supercargo_framework::{
     Code, Status,
-    preemption::{NodeVerdicts, Nomination, Rejection, no_node_available},
+    preemption::{Claim, NodeVerdicts, Nomination, Rejection, no_node_available},
     profile::Scores,
 };
 use supercargo_model::{Key, Name, Pod};
@@ -180,6 +180,16 @@ impl Decision {
                 }
                 Some(Failure::Refused(refusal))
             }
+        }
+    }
+
+    /// What becomes of the pod's claim to a node after an attempt that found none.
+    pub fn claim(&self) -> Claim {
+        match &self.preemption {
+            Some(Ok(nomination)) => Claim::On(nomination.node.clone()),
+            _ if self.clears_nomination => Claim::Dropped,
+            // It is no time to evict anybody: what was promised before is still under way.
+            _ => Claim::Kept,
         }
     }
 

@@ -18,37 +18,12 @@ use supercargo_model::{
     AlreadyBound, Cluster, Key, Name, Node, NodeId, NodeInfo, Pod, Timestamp,
     changes::Moment,
     object::{Kind, Object},
-    testing::object,
+    testing::{Random, object},
 };
 
 const RUNS: u64 = 500;
 const STEPS: usize = 200;
 const SHAPES: usize = 5;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    fn one<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
-        of[self.below(of.len())]
-    }
-
-    fn chance(&mut self, one_in: usize) -> bool {
-        self.below(one_in) == 0
-    }
-}
 
 /// A plugin that has no fast form: an odd number of pods is unlucky, and fuller nodes are better.
 struct Odd;

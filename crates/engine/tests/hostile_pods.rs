@@ -13,7 +13,7 @@ use supercargo_engine::{Decision, Engine, Placement, Settings};
 use supercargo_model::{
     Key, Pod,
     object::Kind,
-    testing::{Builder, cluster, node, object, pod},
+    testing::{Builder, Random, cluster, node, object, pod},
     work,
 };
 use support::default_profile;
@@ -337,16 +337,12 @@ fn taints_with_ever_new_values_cost_the_same_at_the_end() {
     assert_eq!(left.count(), 0);
 }
 
-/// SplitMix64.
-struct Random(u64);
+/// Makes pods up.
+struct RandomPods(Random);
 
-impl Random {
+impl RandomPods {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+        self.0.below(bound)
     }
 
     fn selector(&mut self) -> Value {
@@ -411,7 +407,7 @@ fn padded_spec(spec: &Value, is_bound: bool) -> Value {
     spec
 }
 
-fn random_spec(random: &mut Random) -> Value {
+fn random_spec(random: &mut RandomPods) -> Value {
     let mut spec = json!({"containers": [], "tolerations": [], "affinity": {}});
     for field in ["podAffinity", "podAntiAffinity"] {
         let preferred: Value = (0..random.below(3))
@@ -422,7 +418,7 @@ fn random_spec(random: &mut Random) -> Value {
             spec["affinity"][field][REQUIRED] = json!([random.term()]);
         }
     }
-    let node_term = |random: &mut Random| {
+    let node_term = |random: &mut RandomPods| {
         let operator = ["In", "NotIn"][random.below(2)];
         json!({"matchExpressions": [{"key": "disk", "operator": operator, "values": ["ssd"]},
                                     {"key": "rank", "operator": "Gt", "values": [format!("{}", random.below(3))]}],
@@ -465,7 +461,7 @@ fn answers(decision: &Decision) -> Answers {
 
 #[test]
 fn lists_too_long_to_be_gone_through_mean_what_short_ones_mean() {
-    let mut random = Random(11);
+    let mut random = RandomPods(Random(11));
     for round in 0..150 {
         let mut objects = Vec::new();
         for name in ["default", "other"] {

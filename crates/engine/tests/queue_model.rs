@@ -18,7 +18,7 @@ use supercargo_framework::{
 };
 use supercargo_model::{
     Cluster, Name, Node, Pod,
-    testing::{Builder, node, pod},
+    testing::{Builder, Random, node, pod},
 };
 
 const RUNS: u64 = 400;
@@ -27,27 +27,6 @@ const PODS: usize = 8;
 const FLUSH: Duration = Duration::from_secs(60);
 /// The plugins that refuse pods here; the last one is in no profile.
 const REFUSERS: [&str; 5] = ["Selects", "Waits", "Deaf", "Silent", "Ghost"];
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    fn chance(&mut self, one_in: usize) -> bool {
-        self.below(one_in) == 0
-    }
-}
 
 /// Asks for these events.
 struct Asks(fn() -> Vec<EventInterest>);

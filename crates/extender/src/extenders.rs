@@ -66,8 +66,8 @@ pub enum How {
     Failed,
     /// It took longer than it may.
     TimedOut,
-    /// Its answer cannot be true.
-    Lied,
+    /// Its response is invalid.
+    Invalid,
 }
 
 /// Hears what is done, and counts it. Everything may be left out.
@@ -319,7 +319,7 @@ impl Extenders {
     ) -> Result<T, Trouble> {
         let _turn = extender.lane.acquire().await;
         let answer = self.call(extender, verb, body, read).await;
-        answer.map_err(|problem| Trouble { message: problem.message, invalid: problem.how == How::Lied })
+        answer.map_err(|problem| Trouble { message: problem.message, invalid: problem.how == How::Invalid })
     }
 
     async fn call<T>(
@@ -361,7 +361,7 @@ impl Extenders {
         }
         let turn = match how {
             How::Answered | How::Refused => extender.breaker().succeeded(),
-            How::Failed | How::TimedOut | How::Lied => extender.breaker().failed(self.clock.uptime()),
+            How::Failed | How::TimedOut | How::Invalid => extender.breaker().failed(self.clock.uptime()),
         };
         match turn {
             Turn::Same => return,
@@ -401,7 +401,7 @@ fn judge<T>(
         }
         Some(Err(Failed::Broken(why))) => failed(How::Failed, format!("{url}: {why}")),
         Some(Err(Failed::TooLong)) => {
-            failed(How::Lied, format!("the answer is longer than {max_bytes} bytes"))
+            failed(How::Invalid, format!("the answer is longer than {max_bytes} bytes"))
         }
         Some(Ok(Reply { status: 200, body })) => match read(&body) {
             Ok(answer) => Ok(answer),
@@ -409,7 +409,7 @@ fn judge<T>(
             Err(Wrong::Refused(why)) => {
                 Err(CallProblem { how: How::Refused, message: clip(&why).into_owned() })
             }
-            Err(Wrong::Untrue(why)) => failed(How::Lied, why),
+            Err(Wrong::Untrue(why)) => failed(How::Invalid, why),
         },
         Some(Ok(Reply { status, body })) => {
             let said = String::from_utf8_lossy(&body);

@@ -29,4 +29,4 @@ pub use call::{ANSWER_ALLOWANCE_BYTES, Call};
 pub use client::{Failed, Http, Reply, Transport};
 pub use extenders::{BindError, Clock, Extender, Extenders, How, NoWatcher, Verb, Watcher};
 pub use originals::{Originals, Wanted, prepared};
-pub use tls::Unusable;
+pub use tls::{TrustsAnybody, Unusable};

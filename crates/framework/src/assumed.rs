@@ -92,6 +92,12 @@ impl AssumedObjects {
         }
     }
 
+    /// An object as the server told it last, if the cluster has another version; `None` in it if it has told of none.
+    pub fn told(&self, kind: Kind, key: &Key) -> Option<Option<&Object>> {
+        let ahead = if self.ahead.is_empty() { None } else { self.ahead.get(&(kind, key.clone())) };
+        ahead.map(|ahead| ahead.told.as_ref())
+    }
+
     /// How many objects are ahead of the server.
     pub fn len(&self) -> usize {
         self.ahead.len()

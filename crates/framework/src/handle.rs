@@ -9,7 +9,7 @@ use std::{
     borrow::Cow,
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -20,6 +20,7 @@ use supercargo_model::{Cluster, Key, Kind, Name, Pod, Timestamp};
 pub use supercargo_model::ApiResource;
 
 use crate::{
+    answer::Answer,
     points::Binding,
     preemption::Nominations,
     status::{Status, Verdict},
@@ -267,6 +268,8 @@ pub enum Measured {
     },
     /// What an operator wrote for a plugin cannot be read.
     UnreadableInput,
+    /// What an operator is to write for a plugin is not there, or is there again.
+    MissingInput(bool),
 }
 
 /// A kind of work that runs beside the scheduler.
@@ -360,11 +363,11 @@ impl HandleRef {
         &self,
         look: impl FnOnce(&View<'_>) -> T + Send + 'static,
     ) -> Result<T, Status> {
-        let slot = Slot::default();
-        let filled = slot.clone();
-        let looked = self.connected()?.look(Box::new(move |view| filled.fill(look(view))));
+        let answer = Answer::default();
+        let given = answer.clone();
+        let looked = self.connected()?.look(Box::new(move |view| given.give(look(view))));
         looked.await?;
-        slot.take()
+        answer.take().ok_or_else(stops)
     }
 
     /// Waits until a check finds something. It is run now, and again when one of the things changes that it named last.
@@ -372,17 +375,17 @@ impl HandleRef {
         &self,
         mut check: impl FnMut(&View<'_>) -> Result<T, Vec<Dependency>> + Send + 'static,
     ) -> Result<T, Status> {
-        let slot = Slot::default();
-        let filled = slot.clone();
+        let answer = Answer::default();
+        let given = answer.clone();
         let found = self.connected()?.until(Box::new(move |view| match check(view) {
             Ok(value) => {
-                filled.fill(value);
+                given.give(value);
                 None
             }
             Err(dependencies) => Some(dependencies),
         }));
         found.await?;
-        slot.take()
+        answer.take().ok_or_else(stops)
     }
 
     /// Sends one request, again as long as the server has no time or cannot be reached. An unknown outcome is told as such.
@@ -518,30 +521,8 @@ impl HandleRef {
     }
 }
 
-/// What a closure leaves for who waits for it.
-struct Slot<T>(Arc<Mutex<Option<T>>>);
-
-impl<T> Default for Slot<T> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
-
-impl<T> Clone for Slot<T> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<T> Slot<T> {
-    fn fill(&self, value: T) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-    }
-
-    fn take(&self) -> Result<T, Status> {
-        let value = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        value.ok_or_else(|| Status::error("the scheduler stops"))
-    }
+fn stops() -> Status {
+    Status::error("the scheduler stops")
 }
 
 #[cfg(test)]

@@ -4,8 +4,11 @@
 //! [`registry::Registry`]. A [`profile::Profile`] is a choice of plugins with weights; it runs them and combines their
 //! scores. No particular plugin, no I/O.
 
+pub mod answer;
 pub mod assumed;
+pub mod binding_signal;
 pub mod changes;
+pub mod checks;
 pub mod event;
 pub mod fast;
 pub mod formula;
@@ -24,6 +27,7 @@ pub mod stopwatch;
 pub mod testing;
 pub mod turns;
 pub mod vector;
+pub mod virtual_time;
 pub mod waiting;
 
 pub use points::{MAX_SCORE, MIN_SCORE, Prepared, ScoreInput};

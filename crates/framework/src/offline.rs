@@ -1,9 +1,8 @@
-//! A handle without a scheduler: API objects in memory, and time that passes when somebody waits for it. For the tests of
-//! plugins, and for whoever runs effects offline.
+//! API objects in memory, and a handle over them on virtual time: for the tests of plugins, and for whoever runs effects
+//! offline.
 
 use std::{
     collections::BTreeMap,
-    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
     time::Duration,
@@ -20,29 +19,147 @@ use crate::{
     points::Binding,
     preemption::Nominations,
     status::{Status, Verdict},
+    virtual_time::Executor,
     waiting::WaitingPods,
 };
 
-/// What others do to the objects, at a moment.
-type Deed = Box<dyn FnOnce(&mut BTreeMap<String, Value>) + Send>;
+/// API objects by path, and what an API server does with requests about them.
+#[derive(Clone, Debug, Default)]
+pub struct ApiObjects {
+    by_path: BTreeMap<String, Value>,
+    version: u64,
+}
 
-/// API objects in memory. Clones are the same.
+impl ApiObjects {
+    /// Puts an object at a path.
+    pub fn put(&mut self, path: impl Into<String>, object: Value) {
+        self.by_path.insert(path.into(), object);
+    }
+
+    /// The object at a path.
+    pub fn get(&self, path: &str) -> Option<&Value> {
+        self.by_path.get(path)
+    }
+
+    /// Takes the object away that is at a path.
+    pub fn take(&mut self, path: &str) -> Option<Value> {
+        self.by_path.remove(path)
+    }
+
+    /// A version that no object had before.
+    pub fn new_version(&mut self) -> String {
+        self.version += 1;
+        self.version.to_string()
+    }
+
+    /// Does what a request asks for. The object as it is then; or as it was, if it is deleted.
+    pub fn answer(&mut self, request: &ApiRequest) -> Result<Value, ApiError> {
+        let path = object_path(request);
+        let stored = self.by_path.get(&path);
+        if request.verb == Verb::Create {
+            return match stored {
+                Some(_) => Err(ApiError::new(ApiFailure::Conflict, format!("{path} already exists"))),
+                None => Ok(self.store(path, request.body.clone())),
+            };
+        }
+        let Some(mut stored) = stored.cloned() else {
+            return Err(ApiError::new(ApiFailure::NotFound, format!("{path} not found")));
+        };
+        check_identity(request, &stored)?;
+        match request.verb {
+            Verb::Get | Verb::Create => Ok(stored),
+            Verb::Update => {
+                let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+                if version(&request.body) != version(&stored) {
+                    return Err(ApiError::new(ApiFailure::Conflict, "the object has been modified"));
+                }
+                Ok(self.store(path, request.body.clone()))
+            }
+            Verb::MergePatch | Verb::StrategicMergePatch => {
+                merge(&mut stored, &request.body, request.verb == Verb::StrategicMergePatch);
+                Ok(self.store(path, stored))
+            }
+            Verb::Delete => {
+                self.by_path.remove(&path);
+                Ok(stored)
+            }
+        }
+    }
+
+    fn store(&mut self, path: String, mut object: Value) -> Value {
+        object["metadata"]["resourceVersion"] = json!(self.new_version());
+        self.by_path.insert(path, object.clone());
+        object
+    }
+}
+
+/// Where the object of a request is, whatever part of it is meant.
+pub fn object_path(request: &ApiRequest) -> String {
+    format!("{}/{}", request.resource.path(&request.key.namespace), request.key.name)
+}
+
+/// A request may say which object it is about.
+fn check_identity(request: &ApiRequest, stored: &Value) -> Result<(), ApiError> {
+    let meant = match request.verb {
+        Verb::Delete => &request.body["preconditions"]["uid"],
+        _ => &request.body["metadata"]["uid"],
+    };
+    let uid = &stored["metadata"]["uid"];
+    if meant.is_null() || uid.is_null() || meant == uid {
+        return Ok(());
+    }
+    Err(ApiError::new(ApiFailure::Conflict, "it is another object"))
+}
+
+/// Merges a patch: lists as a whole, or by the keys of their entries.
+fn merge(into: &mut Value, patch: &Value, by_keys: bool) {
+    match patch {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if !value.is_null() {
+                    merge(&mut into[name], value, by_keys);
+                } else if let Value::Object(kept) = into {
+                    kept.remove(name);
+                }
+            }
+        }
+        Value::Array(entries) if by_keys => merge_list(into, entries, patch),
+        _ => *into = patch.clone(),
+    }
+}
+
+/// The fields by which Kubernetes tells the entries of lists apart.
+const LIST_KEYS: [&str; 3] = ["type", "name", "uid"];
+
+fn merge_list(into: &mut Value, entries: &[Value], whole: &Value) {
+    let has = |key: &&&str| entries.iter().all(|entry| entry[**key].is_string());
+    let (Some(key), Value::Array(kept)) = (LIST_KEYS.iter().find(has), &mut *into) else {
+        *into = whole.clone();
+        return;
+    };
+    for entry in entries {
+        match kept.iter_mut().find(|other| other[*key] == entry[*key]) {
+            Some(other) => merge(other, entry, true),
+            None => kept.push(entry.clone()),
+        }
+    }
+}
+
+/// A handle over API objects and a cluster in memory, without a scheduler. Time passes when everybody waits. Clones are the
+/// same.
 #[derive(Clone, Default)]
 pub struct OfflineHandle(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
+    tasks: Executor,
     state: Mutex<State>,
     waiting: WaitingPods,
 }
 
 #[derive(Default)]
 struct State {
-    /// By path.
-    objects: BTreeMap<String, Value>,
-    version: u64,
-    now: Duration,
-    deeds: Vec<(Duration, Deed)>,
+    objects: ApiObjects,
     cluster: Arc<Cluster>,
     bound: Vec<Binding>,
     told: Vec<String>,
@@ -63,7 +180,7 @@ impl OfflineHandle {
 
     /// Puts an object at a path.
     pub fn put(&self, path: &str, object: Value) {
-        self.locked().objects.insert(path.to_owned(), object);
+        self.locked().objects.put(path, object);
     }
 
     /// The object at a path.
@@ -72,10 +189,15 @@ impl OfflineHandle {
     }
 
     /// Lets somebody else change the objects after a while.
-    pub fn later(&self, span: Duration, deed: impl FnOnce(&mut BTreeMap<String, Value>) + Send + 'static) {
-        let mut state = self.locked();
-        let at = state.now + span;
-        state.deeds.push((at, Box::new(deed)));
+    pub fn later(&self, span: Duration, deed: impl FnOnce(&mut ApiObjects) + Send + 'static) {
+        let (handle, sleep) = (self.clone(), self.sleep(span));
+        self.spawn(
+            Work::Other,
+            Box::pin(async move {
+                sleep.await;
+                deed(&mut handle.locked().objects);
+            }),
+        );
     }
 
     /// The pods that were bound.
@@ -88,91 +210,22 @@ impl OfflineHandle {
         self.locked().told.clone()
     }
 
-    /// Runs an effect to its end; `None` if it waits for what does not come.
+    /// Runs an effect to its end, and lets time pass for it; `None` if it waits for what does not come.
     pub fn run<T>(&self, effect: impl Future<Output = T>) -> Option<T> {
         let mut effect = std::pin::pin!(effect);
-        match effect.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(value) => Some(value),
-            Poll::Pending => None,
+        loop {
+            self.0.tasks.run_ready();
+            if let Poll::Ready(value) = effect.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                return Some(value);
+            }
+            if self.0.tasks.is_idle() && !self.0.tasks.clock().advance_to_next_timer(Duration::MAX) {
+                return None;
+            }
         }
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn pass(&mut self, span: Duration) {
-        self.now += span;
-        while let Some(due) = self.deeds.iter().position(|(at, _)| *at <= self.now) {
-            let (_, deed) = self.deeds.remove(due);
-            deed(&mut self.objects);
-        }
-    }
-
-    fn answer(&mut self, request: &ApiRequest) -> Result<Value, ApiError> {
-        let mut path = request.path();
-        if request.verb == Verb::Create {
-            path = format!("{path}/{}", request.key.name);
-            if self.objects.contains_key(&path) {
-                return Err(ApiError::new(ApiFailure::Conflict, format!("{path} already exists")));
-            }
-            return Ok(self.store(path, request.body.clone()));
-        }
-        if !request.subresource.is_empty() {
-            path.truncate(path.len() - request.subresource.len() - 1);
-        }
-        let Some(stored) = self.objects.get(&path).cloned() else {
-            return Err(ApiError::new(ApiFailure::NotFound, format!("{path} not found")));
-        };
-        match request.verb {
-            Verb::Get | Verb::Create => Ok(stored),
-            Verb::Update => {
-                let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
-                if version(&request.body) != version(&stored) {
-                    return Err(ApiError::new(ApiFailure::Conflict, "the object has been modified"));
-                }
-                Ok(self.store(path, request.body.clone()))
-            }
-            Verb::MergePatch | Verb::StrategicMergePatch => {
-                let mut patched = stored;
-                merge(&mut patched, &request.body);
-                Ok(self.store(path, patched))
-            }
-            Verb::Delete => {
-                let uid = &request.body["preconditions"]["uid"];
-                if !uid.is_null() && *uid != stored["metadata"]["uid"] {
-                    return Err(ApiError::new(ApiFailure::Conflict, "it is another object"));
-                }
-                self.objects.remove(&path);
-                Ok(stored)
-            }
-        }
-    }
-
-    fn store(&mut self, path: String, mut object: Value) -> Value {
-        self.version += 1;
-        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        self.objects.insert(path, object.clone());
-        object
-    }
-}
-
-/// Merges a patch, lists as a whole.
-fn merge(into: &mut Value, patch: &Value) {
-    let Value::Object(fields) = patch else {
-        *into = patch.clone();
-        return;
-    };
-    for (name, value) in fields {
-        if value.is_null() {
-            if let Value::Object(kept) = into {
-                kept.remove(name);
-            }
-        } else {
-            merge(&mut into[name], value);
-        }
     }
 }
 
@@ -189,15 +242,15 @@ impl Handle for OfflineHandle {
         let cluster = self.locked().cluster.clone();
         let nominations = Nominations::default();
         let waits = check(&View { cluster: &cluster, nominations: &nominations, pending: &NoPendingPods });
-        let found: Pin<Box<dyn Future<Output = Verdict> + Send>> = match waits {
-            None => Box::pin(std::future::ready(Ok(()))),
-            Some(_) => Box::pin(std::future::ready(Err(Status::error("nothing changes here by itself")))),
+        let found = match waits {
+            None => Ok(()),
+            Some(_) => Err(Status::error("nothing changes here by itself")),
         };
-        found
+        Box::pin(std::future::ready(found))
     }
 
     fn send(&self, request: ApiRequest) -> Effect<'static, Result<Value, ApiError>> {
-        Box::pin(std::future::ready(self.locked().answer(&request)))
+        Box::pin(std::future::ready(self.locked().objects.answer(&request)))
     }
 
     fn bind(&self, binding: Binding) -> Effect<'static, Verdict> {
@@ -206,21 +259,19 @@ impl Handle for OfflineHandle {
     }
 
     fn now(&self) -> Timestamp {
-        let start = Timestamp::UNIX_EPOCH;
-        start.checked_add(self.uptime()).unwrap_or(start)
+        self.0.tasks.clock().now()
     }
 
     fn uptime(&self) -> Duration {
-        self.locked().now
+        self.0.tasks.clock().uptime()
     }
 
     fn sleep(&self, span: Duration) -> Effect<'static, ()> {
-        let handle = self.clone();
-        Box::pin(async move { handle.locked().pass(span) })
+        self.0.tasks.clock().sleep(span)
     }
 
     fn spawn(&self, _: Work, effect: Effect<'static, ()>) {
-        self.run(effect);
+        self.0.tasks.spawn(self.0.tasks.process(), effect);
     }
 
     fn record(&self, occurrence: Occurrence) {
@@ -281,7 +332,7 @@ mod tests {
     #[test]
     fn time_passes_for_whoever_waits() {
         let handle = OfflineHandle::default();
-        handle.later(Duration::from_secs(5), |objects| drop(objects.insert("/x".to_owned(), json!({}))));
+        handle.later(Duration::from_secs(5), |objects| objects.put("/x", json!({})));
         let way = handle.connected();
         handle.run(way.sleep(Duration::from_secs(4)));
         assert!(handle.object("/x").is_none());

@@ -165,12 +165,12 @@ pub trait PostFilter: Send + Sync {
     ) -> Result<Nomination, NotNominated>;
 
     /// Whether it makes room by evicting pods: that it looks for some is counted.
-    fn makes_room(&self) -> bool {
+    fn preempts(&self) -> bool {
         false
     }
 
     /// Begins to make the room that this plugin has found for a pod. What takes time is an effect of its own.
-    fn make_room(&self, _cycle: &mut dyn PreemptionCycle, _pod: &Arc<Pod>, _nomination: &Nomination) {}
+    fn preempt(&self, _cycle: &mut dyn PreemptionCycle, _pod: &Arc<Pod>, _nomination: &Nomination) {}
 
     /// Why there is no such node, if that follows without trying any; `None` if it must be tried. The pod has no claim to a
     /// node, and nobody is ahead of it anywhere.
@@ -389,6 +389,13 @@ pub enum Observed<'a> {
     },
     /// An object is gone.
     Gone {
+        /// Its kind.
+        kind: Kind,
+        /// Namespace and name.
+        key: &'a Key,
+    },
+    /// Everything has been read for the first time, and an object that is watched for the plugin is not there.
+    Missing {
         /// Its kind.
         kind: Kind,
         /// Namespace and name.

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use supercargo_model::{Cluster, Key, Name, NodeInfo, Pod, object::Kind};
+use supercargo_model::{ApiResource, Cluster, Key, Name, NodeInfo, Pod, object::Kind};
 
 use crate::{
     assumed::ReserveCycle,
@@ -15,9 +15,9 @@ use crate::{
     handle::{Handle, HandleRef},
     opaque::{PluginFilter, PluginScore},
     points::{
-        Bind, CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Observe, Observed, Permit, PostBind,
-        PostFilter, PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Prepared, Reserve,
-        Score, ScoreInput,
+        Bind, CycleStart, Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, Observe, Observed, Permission,
+        Permit, PostBind, PostFilter, PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome,
+        Prepared, Reserve, Score, ScoreInput,
     },
     preemption::{
         Adviser, Candidate, FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, NotNominated,
@@ -27,6 +27,7 @@ use crate::{
     registry::{Plugin, Point},
     status::{Code, Status, Verdict},
     stopwatch::{Stopwatch, Taken},
+    waiting::{MAX_PERMIT_WAIT, PermitWait},
 };
 
 /// A plugin at an extension point.
@@ -134,6 +135,7 @@ pub struct Profile {
     bind: Vec<Named<dyn Bind>>,
     post_bind: Vec<Named<dyn PostBind>>,
     handles: Vec<HandleRef>,
+    kinds: Vec<&'static ApiResource>,
     observe: Vec<Named<dyn Observe>>,
     reads_time: bool,
     /// The plugins whose effects never block their thread.
@@ -234,6 +236,7 @@ impl Profile {
             bind,
             post_bind: pick.all(Point::PostBind, |p| p.post_bind.clone())?,
             handles: spec.plugins.values().map(|plugin| plugin.handle.clone()).collect(),
+            kinds: spec.plugins.values().flat_map(|plugin| plugin.kinds.iter().copied()).collect(),
             observe: {
                 let observe = |(name, plugin): (&Name, &Plugin)| {
                     Some(Named { name: name.clone(), plugin: plugin.observe.clone()? })
@@ -485,16 +488,16 @@ impl Profile {
     }
 
     fn count_preemption(&self, plugin: &dyn PostFilter) {
-        if let Some(stopwatch) = self.stopwatch.get().filter(|_| plugin.makes_room()) {
+        if let Some(stopwatch) = self.stopwatch.get().filter(|_| plugin.preempts()) {
             stopwatch.preemption_attempted();
         }
     }
 
     /// Lets the plugin that found room for a pod begin to make it.
-    pub fn make_room(&self, cycle: &mut dyn PreemptionCycle, pod: &Arc<Pod>, nomination: &Nomination) {
+    pub fn preempt(&self, cycle: &mut dyn PreemptionCycle, pod: &Arc<Pod>, nomination: &Nomination) {
         let found = self.post_filter.iter().find(|named| named.name == nomination.plugin);
         if let Some(Named { plugin, .. }) = found {
-            plugin.make_room(cycle, pod, nomination);
+            plugin.preempt(cycle, pod, nomination);
         }
     }
 
@@ -609,6 +612,11 @@ impl Profile {
         self.handles.iter().for_each(|plugin| plugin.connect(handle));
     }
 
+    /// The custom kinds that its plugins read.
+    pub fn kinds(&self) -> &[&'static ApiResource] {
+        &self.kinds
+    }
+
     /// Whether a plugin's effects never block their thread.
     pub fn gives_way(&self, plugin: &str) -> bool {
         self.give_way.contains(plugin)
@@ -637,9 +645,31 @@ impl Profile {
         }
     }
 
-    /// The Permit plugins, in their order.
-    pub fn permits(&self) -> impl Iterator<Item = (&Name, &dyn Permit)> {
-        self.permit.iter().map(|named| (&named.name, &*named.plugin))
+    /// Asks the Permit plugins, all of them unless one refuses. Those that make the pod wait.
+    pub fn ask_permission(
+        &self,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+        node: &Name,
+    ) -> Result<Vec<PermitWait>, Rejection> {
+        let mut waits = Vec::new();
+        for Named { name, plugin } in &self.permit {
+            match plugin.permit(cluster, pod, node) {
+                Ok(Permission::Granted) => {}
+                Ok(Permission::Wait { timeout, word }) => {
+                    let timeout = timeout.min(MAX_PERMIT_WAIT);
+                    waits.push(PermitWait { plugin: name.clone(), timeout, word });
+                }
+                Err(status) => return Err(rejection(name, status)),
+            }
+        }
+        Ok(waits)
+    }
+
+    /// The first PreBind plugin that has something to do for a pod.
+    pub fn first_to_pre_bind(&self, pod: &Pod, node: &str) -> Option<Name> {
+        let mut plugins = self.pre_bind.iter();
+        plugins.find(|named| named.plugin.is_needed(pod, node)).map(|named| named.name.clone())
     }
 
     /// The PreBind plugins, in their order.

@@ -1,10 +1,11 @@
 //! For the tests of plugins: running a type at its points, as a profile would.
 
 use supercargo_manifest::{self as manifest, Problems, Source};
-use supercargo_model::{Cluster, NodeInfo, Pod};
+use supercargo_model::{Cluster, Node, NodeInfo, Pod};
 
 use crate::{
     MAX_SCORE, MIN_SCORE, Prepared, ScoreInput, Status, Verdict,
+    event::{Action, Change, EventInterest, Resource},
     points::{Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Score},
     registry::{Args, Plugin, Registration},
 };
@@ -91,6 +92,12 @@ pub fn plain_score<P: PreScore + Score>(plugin: &P, cluster: &Cluster, pod: &Pod
     let input = ScoreInput { prepared: &prepared, cluster, pod, nodes: &nodes };
     plugin.score(input, &mut column).unwrap();
     column
+}
+
+/// Whether a change of a node's taints gives a pod its turn that waits for it.
+pub fn taint_change_helps(interest: &EventInterest, pod: &Pod, before: Option<&Node>, after: &Node) -> bool {
+    let change = Change::Node(before, Some(after));
+    interest.helps(&Cluster::default(), Resource::Node, Action::UpdateNodeTaint, pod, &change)
 }
 
 /// The nodes by name.

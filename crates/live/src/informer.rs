@@ -8,7 +8,7 @@ mod backoff;
 mod complaints;
 mod discovery;
 mod health;
-mod known;
+mod known_objects;
 mod paths;
 mod reflector;
 mod resource;
@@ -29,6 +29,7 @@ use supercargo_model::{
 };
 use tokio::sync::mpsc;
 
+use complaints::Complaints;
 pub use health::InformerHealth;
 pub use resource::Resource;
 
@@ -111,12 +112,12 @@ pub fn open_after(
     start: BoxFuture<'static, ()>,
 ) -> mpsc::Receiver<WatchEvent> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_FACTS);
-    let (shared, health) = (world.clone(), health.clone());
+    let (shared, health, complaints) = (world.clone(), health.clone(), Complaints::default());
     world.spawn(Box::pin(async move {
         start.await;
         for resource in resources {
-            let follower =
-                reflector::Reflector::new(shared.clone(), resource, sender.clone(), health.clone());
+            let (world, health, complaints) = (shared.clone(), health.clone(), complaints.clone());
+            let follower = reflector::Reflector::new(world, resource, sender.clone(), health, complaints);
             shared.spawn(Box::pin(follower.run()));
         }
     }));

@@ -29,6 +29,9 @@ use record::Record;
 /// Waits between attempts to get the lease are longer by up to this factor.
 const JITTER: f64 = 1.2;
 
+/// At most one line about trouble with the lease in this time: every retry has the same.
+const COMPLAINT_PAUSE: Duration = Duration::from_secs(30);
+
 /// The terms of an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
@@ -105,6 +108,14 @@ struct Shared {
     /// Whether we have been asked to give the lease back.
     leaving: watch::Sender<bool>,
     observed: Mutex<Observed>,
+    trouble: Mutex<Trouble>,
+}
+
+/// What was told last about a server that does not answer, or refuses.
+#[derive(Default)]
+struct Trouble {
+    told: Option<Duration>,
+    suppressed: u64,
 }
 
 /// What is known of the Lease.
@@ -135,6 +146,7 @@ pub fn stand_by(world: &SharedWorld, terms: Terms) -> Lease {
         campaigning: watch::Sender::new(false),
         leaving: watch::Sender::new(false),
         observed: Mutex::default(),
+        trouble: Mutex::default(),
     });
     world.spawn(Box::pin(shared.clone().run()));
     Lease { shared }
@@ -306,8 +318,7 @@ impl Shared {
             404 => Some(Found::Nothing),
             200 => serde_json::from_slice(&reply.body).ok().map(Found::Lease),
             status => {
-                let said = reply.message();
-                tracing::warn!(lease = self.describe(), status, "the lease cannot be read: {said}");
+                self.complain(&format!("the lease cannot be read: {status}: {}", reply.message()));
                 None
             }
         }
@@ -415,10 +426,23 @@ impl Shared {
         match self.world.send(request.within(self.terms.renew_deadline / 2)).await {
             Ok(reply) => Some(reply),
             Err(unanswered) => {
-                tracing::warn!(lease = self.describe(), "{told}: {unanswered}");
+                self.complain(&format!("{told}: {unanswered}"));
                 None
             }
         }
+    }
+
+    /// Tells what keeps us from the lease: at once, and then rarely, with a count.
+    fn complain(&self, what: &str) {
+        let now = self.world.uptime();
+        let mut trouble = self.trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if trouble.told.is_some_and(|then| now.saturating_sub(then) < COMPLAINT_PAUSE) {
+            trouble.suppressed += 1;
+            return;
+        }
+        let suppressed = Some(std::mem::take(&mut trouble.suppressed)).filter(|count| *count > 0);
+        trouble.told = Some(now);
+        tracing::warn!(lease = self.describe(), suppressed, "{what}");
     }
 
     fn observe(&self, object: Value) {
@@ -439,10 +463,14 @@ impl Shared {
         self.observed().record.holder == self.terms.identity
     }
 
-    /// Whether the record has changed within its own duration.
+    /// Whether the record has changed within its own duration. One that the API has no room for is nonsense: ours counts.
     fn is_valid(&self, now: Duration) -> bool {
         let observed = self.observed();
-        observed.since + Duration::from_secs(observed.record.lease_seconds) > now
+        let duration = match u32::try_from(observed.record.lease_seconds) {
+            Ok(seconds) if seconds <= i32::MAX as u32 => Duration::from_secs(seconds.into()),
+            _ => self.terms.lease_duration,
+        };
+        observed.since.saturating_add(duration) > now
     }
 
     fn holder(&self) -> String {

@@ -43,7 +43,7 @@ use supercargo_manifest::Problem;
 use crate::world::{
     Lines, MAX_REFUSAL_BYTES, MAX_REPLY_BYTES, MAX_RETRY_AFTER, Refused, Reply, Request, Unanswered, World,
 };
-use connections::Connections;
+use connections::{Connections, Trusted};
 use credentials::Credentials;
 use threads::Threads;
 use throttle::Throttle;
@@ -60,6 +60,7 @@ pub struct RealWorld {
     drawn: AtomicU64,
     server: Arc<Server>,
     namespace: String,
+    checks_certificate: bool,
     threads: Threads,
 }
 
@@ -78,6 +79,7 @@ impl RealWorld {
         let target = access::find(access, &|name| std::env::var_os(name))?;
         let base = target.server.to_string().trim_end_matches('/').to_owned();
         let unusable = |why: String| unusable(&base, &why);
+        let checks_certificate = target.tls.trusted != Trusted::Anybody;
         let credential = target.credentials.current().await.map_err(unusable)?;
         let connections = Connections::new(target.tls, target.proxy, &credential)
             .map_err(|fault| unusable(fault.what()))?;
@@ -90,6 +92,7 @@ impl RealWorld {
             drawn: AtomicU64::new(0),
             server: Arc::new(server),
             namespace: if namespace.is_empty() { "default".to_owned() } else { namespace },
+            checks_certificate,
             threads: Threads::default(),
         })
     }
@@ -97,6 +100,11 @@ impl RealWorld {
     /// Where the API server is.
     pub fn server(&self) -> &str {
         &self.server.base
+    }
+
+    /// Whether the API server has to show a certificate that is trusted.
+    pub fn checks_certificate(&self) -> bool {
+        self.checks_certificate
     }
 
     /// The namespace of the kubeconfig's context, or of the pod that the process runs in; `default` if they name none.

@@ -35,6 +35,9 @@ pub struct Meta {
     /// When its deletion was asked for.
     #[serde(default)]
     pub deletion_timestamp: Option<Timestamp>,
+    /// How long it may take to leave, once its deletion was asked for.
+    #[serde(default)]
+    pub deletion_grace_period_seconds: Option<i64>,
     /// Who made it.
     #[serde(default)]
     pub owner_references: Vec<Owner>,

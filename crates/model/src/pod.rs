@@ -37,6 +37,8 @@ pub struct Pod {
     pub created: Option<Timestamp>,
     /// Its deletion was asked for.
     pub terminating: bool,
+    /// How long it may take to leave once its deletion is asked for, if it says so.
+    pub grace_period_seconds: Option<i64>,
     /// The scheduler evicted it to make room.
     pub preempted: bool,
     /// The node it is bound to.
@@ -342,6 +344,7 @@ struct WrittenSpec {
     resource_claims: Vec<Named>,
     host_network: bool,
     host_users: Option<bool>,
+    termination_grace_period_seconds: Option<i64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Deserialize)]
@@ -529,6 +532,9 @@ impl From<Written> for Pod {
             generation: metadata.generation,
             created: metadata.creation_timestamp,
             terminating: metadata.deletion_timestamp.is_some(),
+            grace_period_seconds: metadata
+                .deletion_grace_period_seconds
+                .or(spec.termination_grace_period_seconds),
             preempted: status.was_preempted(),
             node: spec.node_name.clone().filter(|n| !n.is_empty()),
             nominated_node: status.nominated_node_name.take().filter(|n| !n.is_empty()),

@@ -11,6 +11,7 @@ use crate::{
     selector::{NodeSelector, Selector},
 };
 
+pub mod annotations;
 mod migration;
 
 pub use migration::{Untranslatable, migrated_driver};
@@ -631,6 +632,8 @@ pub struct CsiNodeDriver {
     pub name: Name,
     /// How many volumes it can attach to the node; absent for no limit.
     pub volume_limit: Option<i32>,
+    /// The labels of the node that say where its volumes can be reached from.
+    pub topology_keys: Vec<Name>,
 }
 
 impl<'de> Deserialize<'de> for CsiNode {
@@ -652,6 +655,8 @@ impl<'de> Deserialize<'de> for CsiNode {
             name: Name,
             #[serde(default)]
             allocatable: Option<Allocatable>,
+            #[serde(default, rename = "topologyKeys")]
+            topology_keys: Option<Vec<Name>>,
         }
         #[derive(Deserialize)]
         struct Allocatable {
@@ -668,6 +673,7 @@ impl<'de> Deserialize<'de> for CsiNode {
                 .map(|driver| CsiNodeDriver {
                     name: driver.name,
                     volume_limit: driver.allocatable.and_then(|a| a.count),
+                    topology_keys: driver.topology_keys.unwrap_or_default(),
                 })
                 .collect(),
         })

@@ -39,6 +39,13 @@ pub fn registry() -> Registry {
     );
     all.add(
         define(default_preemption::NAME, default_preemption::DefaultPreemption::new)
+            .needs(Permission {
+                at: Point::PostFilter,
+                why: "make room: DefaultPreemption is on",
+                group: "",
+                resources: &["pods"],
+                verbs: &["delete"],
+            })
             .default_args(r#"{"minCandidateNodesPercentage":10,"minCandidateNodesAbsolute":100}"#)
             .pre_enqueue()
             .post_filter()

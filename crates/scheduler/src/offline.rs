@@ -1,11 +1,19 @@
-//! The scheduler over objects that were read from files, on virtual time: the queue and the engine of the live scheduler
-//! without an API server between them.
+//! The scheduler over objects that were read from files, on virtual time: the queue, the engine and the plugins' effects of
+//! the live scheduler without an API server around them.
 //!
-//! What others do in a cluster happens by itself: a pod that is placed is bound at once, and a pod that is evicted, or whose
-//! deletion was asked for, is gone after its grace period. What Reserve plugins promise a pod (volumes) is kept for it. Time
-//! passes only when no pod can be tried. Nobody makes new pods, nobody runs or resizes those that there are, and nothing is
-//! asked of Permit, PreBind and Bind plugins.
+//! Plugins have the same handle as live: they see the cluster, read and write API objects, wait, let others wait. What they
+//! write changes the cluster in memory, and wakes pods by the same events. A wait costs no real time (a plugin that blocks
+//! its thread does), and time passes only when nobody has anything to do.
+//!
+//! What others do in a cluster happens by itself, as far as it follows from what plugins write (`others`): a pod that is
+//! deleted is gone after its grace period, a claim that was given a volume or sent to a node is bound at once. Nobody makes
+//! new pods, runs or resizes those that there are, or answers in the name of other controllers: who waits for such a one
+//! is told so in the end. Extenders do not bind.
 
+mod binding;
+mod handle;
+mod objects;
+mod others;
 mod outside;
 
 use std::{
@@ -15,26 +23,30 @@ use std::{
 };
 
 use supercargo_engine::{
-    At, Decision, Engine, Failure, Outcome, Place, Placement, Popped, QueueSettings, Refusal, Removal,
-    SchedulingQueue,
+    At, Decision, Engine, Failure, Place, Placement, Popped, QueueSettings, SchedulingQueue,
 };
 use supercargo_framework::{
-    assumed::{AssumedObjects, ReserveCycle},
-    event::Change,
-    preemption::{Claim, Rejection},
+    assumed::AssumedObjects,
+    binding_signal::CalledOff,
+    checks::Checks,
+    handle::{Handle, View},
+    offline::ApiObjects,
+    preemption::{Claim, Nomination, PreemptionCycle},
+    virtual_time::{Executor, VirtualClock},
 };
-use supercargo_model::{Key, Name, Pod, Timestamp, changes::Moment};
+use supercargo_model::{Key, Name, Pod, changes::Moment};
 
 use crate::setup;
+use binding::Assumed;
+use handle::{Report, SchedulerHandle};
 
 pub use outside::Step;
 
-/// How long a pod takes to leave: what Kubernetes gives pods that do not say it.
-pub const GRACE_PERIOD: Duration = Duration::from_secs(30);
 /// After so many attempts a pod is left alone: plugins that contradict each other must not keep it busy for ever.
 const MAX_ATTEMPTS: u32 = 1000;
-/// Who keeps a pod from being tried until its victims leave.
-const PREEMPTION: &str = "DefaultPreemption";
+/// If nobody is tried for so long, nobody will be: a plugin that looks after something now and then must not keep time
+/// passing for ever.
+const MAX_QUIET: Duration = Duration::from_secs(24 * 3600);
 
 /// One attempt to schedule a pod, or the reason why none is made.
 #[derive(Debug)]
@@ -45,7 +57,7 @@ pub struct Attempt {
     pub number: u32,
     /// The virtual time, from the start on.
     pub at: Duration,
-    /// What came of it. It has been carried out.
+    /// What came of it. If a pod that was placed cannot be bound, its attempt is told once more, with what failed.
     pub placement: Placement,
 }
 
@@ -56,15 +68,24 @@ type State = (Moment, u64);
 pub struct OfflineScheduler {
     engine: Engine,
     queue: SchedulingQueue,
-    began: Timestamp,
-    now: Duration,
-    gated: VecDeque<(Arc<Pod>, Decision)>,
+    tasks: Arc<Executor>,
+    handle: Arc<SchedulerHandle>,
+    /// Attempts that are to be told next.
+    told: VecDeque<Attempt>,
     /// Pods that are about to be gone, by when and in the order in which they were asked to leave.
     departures: BTreeMap<(Duration, u64), Key>,
     departed: u64,
+    /// Pods whose bindings take their time, by uid.
+    assumed: HashMap<Name, Assumed>,
     /// What pods were promised, such as volumes.
-    assumed: AssumedObjects,
+    assumed_objects: AssumedObjects,
+    /// What plugins have made, and versions.
+    objects: ApiObjects,
+    checks: Checks,
     tried: HashMap<Name, State>,
+    failed_bindings: HashMap<Name, u32>,
+    decided: u64,
+    last_decided: Duration,
     other_schedulers: usize,
     max_attempts: u32,
 }
@@ -73,23 +94,30 @@ impl OfflineScheduler {
     /// Queues the pods that wait for a node of an engine's cluster, in this order of arrival. Those that ask for other
     /// schedulers are left alone.
     pub fn new(engine: Engine, settings: QueueSettings, pending: impl IntoIterator<Item = Arc<Pod>>) -> Self {
+        let tasks = Arc::new(Executor::on(VirtualClock::starting_at(engine.cluster().now())));
+        let handle = Arc::new(SchedulerHandle::new(&tasks));
+        let shared: Arc<dyn Handle> = handle.clone();
+        engine.profiles().iter().for_each(|profile| profile.connect(&shared));
         let mut scheduler = Self {
             queue: setup::queue(&engine, settings),
-            began: engine.cluster().now(),
-            now: Duration::ZERO,
-            gated: VecDeque::new(),
+            tasks,
+            handle,
+            told: VecDeque::new(),
             departures: BTreeMap::new(),
             departed: 0,
-            assumed: AssumedObjects::default(),
+            assumed: HashMap::new(),
+            assumed_objects: AssumedObjects::default(),
+            objects: ApiObjects::default(),
+            checks: Checks::default(),
             tried: HashMap::new(),
+            failed_bindings: HashMap::new(),
+            decided: 0,
+            last_decided: Duration::ZERO,
             other_schedulers: 0,
             max_attempts: MAX_ATTEMPTS,
             engine,
         };
-        let pods = scheduler.engine.cluster().pods();
-        let mut leaving: Vec<Key> = pods.filter(|pod| pod.terminating).map(|pod| pod.key()).collect();
-        leaving.sort();
-        leaving.into_iter().for_each(|pod| scheduler.departs(pod));
+        scheduler.expect_departures();
         for pod in pending {
             scheduler.enqueue(pod);
         }
@@ -103,11 +131,17 @@ impl OfflineScheduler {
             None => pod,
         };
         let pod = self.engine.admit(pod);
+        let now = self.now();
         let (cluster, nominations) = self.engine.cluster_and_nominations();
-        match self.queue.add(pod.clone(), nominations, At { now: self.now, cluster }) {
+        match self.queue.add(pod.clone(), nominations, At { now, cluster }) {
             None => self.other_schedulers += 1,
             Some(Place::Gated) => {
-                self.gated.extend(self.engine.held(&pod).map(|decision| (pod, decision)));
+                let decision = self.engine.held(&pod);
+                let told = decision.map(|decision| {
+                    let placement = Placement::Decided(Box::new(decision));
+                    Attempt { pod, number: 0, at: now, placement }
+                });
+                self.told.extend(told);
             }
             Some(_) => {}
         }
@@ -130,7 +164,7 @@ impl OfflineScheduler {
 
     /// The virtual time, from the start on.
     pub fn now(&self) -> Duration {
-        self.now
+        self.tasks.clock().uptime()
     }
 
     /// The next attempt; `None` when nothing more can happen. Gated pods come first. `decide` is asked about the pod, with
@@ -139,14 +173,15 @@ impl OfflineScheduler {
         &mut self,
         mut decide: impl FnMut(&mut Engine, &Arc<Pod>, u32) -> Option<Placement>,
     ) -> Option<Attempt> {
-        if let Some((pod, decision)) = self.gated.pop_front() {
-            let placement = Placement::Decided(Box::new(decision));
-            return Some(Attempt { pod, number: 0, at: self.now, placement });
-        }
         loop {
-            match self.queue.pop(At { now: self.now, cluster: self.engine.cluster() }) {
+            self.run_effects();
+            if let Some(attempt) = self.told.pop_front() {
+                return Some(attempt);
+            }
+            let at = At { now: self.now(), cluster: self.engine.cluster() };
+            match self.queue.pop(at) {
                 Some(popped) => {
-                    let attempt = self.attempt(&popped, &mut decide);
+                    let attempt = self.attempt(popped, &mut decide);
                     if attempt.is_some() {
                         return attempt;
                     }
@@ -158,11 +193,11 @@ impl OfflineScheduler {
 
     fn attempt(
         &mut self,
-        popped: &Popped,
+        popped: Popped,
         decide: &mut impl FnMut(&mut Engine, &Arc<Pod>, u32) -> Option<Placement>,
     ) -> Option<Attempt> {
         let pod = self.engine.nominations().named_in(&popped.pod);
-        if popped.attempts > self.max_attempts {
+        if popped.attempts > self.max_attempts || self.fails_for_good(&pod.uid) {
             self.queue.done(&pod.uid);
             return None;
         }
@@ -174,86 +209,39 @@ impl OfflineScheduler {
             self.queue.done(&pod.uid);
             return None;
         };
-        let placement = match (placement.node().cloned(), placement) {
-            (Some(node), placement) => match self.reserve(&pod, &node) {
-                Ok(()) => {
-                    self.bind(popped, &pod);
-                    placement
-                }
-                Err(rejection) => self.not_reserved(&pod, rejection)?,
-            },
-            (None, placement) => {
-                if let Placement::Decided(decision) = &placement {
-                    self.no_node(&pod, decision);
-                }
-                placement
-            }
-        };
-        Some(Attempt { pod, number: popped.attempts, at: self.now, placement })
-    }
-
-    /// Puts a pod on its node, with what Reserve plugins promise it there.
-    fn reserve(&mut self, pod: &Arc<Pod>, node: &Name) -> Result<(), Rejection> {
-        self.engine.assume(pod, node.clone());
-        let Some(profile) = self.engine.profiles().shared(&pod.spec.scheduler_name) else { return Ok(()) };
-        let mut cycle = ReserveCycle::new(self.engine.cluster_mut(), &mut self.assumed, pod.uid.clone());
-        let reserved = profile.profile.reserve(&mut cycle, pod, node);
-        if reserved.is_err() {
-            profile.profile.unreserve(pod, node);
-            self.assumed.restore(self.engine.cluster_mut(), &pod.uid);
-            self.engine.cluster_mut().remove_pod(&pod.key());
+        self.decided += 1;
+        self.last_decided = self.now();
+        if let Some(node) = placement.node().cloned() {
+            return self.place(popped, pod, node, placement);
         }
-        reserved
-    }
-
-    /// A Reserve plugin refused the node after it was chosen, or failed.
-    fn not_reserved(&mut self, pod: &Arc<Pod>, rejection: Rejection) -> Option<Placement> {
-        let Rejection { plugin, status } = rejection;
-        let message = format!("running Reserve plugin \"{plugin}\": {}", status.message());
-        let failure = match status.is_rejection() {
-            true => Failure::Refused(Refusal { plugins: [plugin].into(), ..Refusal::default() }),
-            false => Failure::Error,
-        };
-        let (cluster, nominations) = self.engine.cluster_and_nominations();
-        let at = At { now: self.now, cluster };
-        self.queue.park(&pod.uid, failure, Claim::Dropped, nominations, at);
-        self.tried.insert(pod.uid.clone(), self.state());
-        let decided = self.engine.what_if(pod)?;
-        Some(Placement::Decided(Box::new(Decision { outcome: Outcome::Error { message }, ..decided })))
-    }
-
-    /// A pod is on its node, and everybody sees it there at once.
-    fn bind(&mut self, popped: &Popped, pod: &Pod) {
-        self.queue.bound(popped);
-        let (cluster, nominations) = self.engine.cluster_and_nominations();
-        self.queue.remove(&pod.uid, Removal::Bound, nominations, At { now: self.now, cluster });
-        self.tried.remove(&pod.uid);
-        if let Some(bound) = self.engine.cluster().pod(&pod.key()).cloned() {
-            self.happened(Change::Pod(None, Some(&bound)));
+        if let Placement::Decided(decision) = &placement {
+            self.no_node(&pod, decision);
         }
+        Some(Attempt { pod, number: popped.attempts, at: self.now(), placement })
     }
 
-    /// A pod waits for what can help it. If room is made for it, its victims are told to leave.
+    /// A pod waits for what can help it. If room can be made for it, the plugin that found it begins with that.
     fn no_node(&mut self, pod: &Arc<Pod>, decision: &Decision) {
         let failure = decision.failure().unwrap_or(Failure::Error);
-        let (claim, victims) = match &decision.preemption {
-            Some(Ok(nomination)) => (Claim::On(nomination.node.clone()), &nomination.victims[..]),
-            _ if decision.clears_nomination => (Claim::Dropped, &[][..]),
-            _ => (Claim::Kept, &[][..]),
-        };
-        let victims: Vec<&Arc<Pod>> = victims.iter().filter(|victim| !victim.terminating).collect();
-        if let (Claim::On(node), false) = (&claim, victims.is_empty()) {
-            self.take_nominations_back(pod, node);
-            self.queue.hold(pod.uid.clone(), PREEMPTION.into());
+        if let Some(Ok(nomination)) = &decision.preemption {
+            self.preempt(pod, nomination);
         }
+        self.park(&pod.uid, failure, decision.claim());
+    }
+
+    fn preempt(&mut self, pod: &Arc<Pod>, nomination: &Nomination) {
+        if let Some(profile) = self.engine.profiles().shared(&pod.spec.scheduler_name) {
+            profile.profile.preempt(self, pod, nomination);
+        }
+    }
+
+    /// A pod waits after an attempt that came to nothing.
+    fn park(&mut self, uid: &Name, failure: Failure, claim: Claim) {
+        let now = self.now();
         let (cluster, nominations) = self.engine.cluster_and_nominations();
-        self.queue.park(&pod.uid, failure, claim.clone(), nominations, At { now: self.now, cluster });
-        self.name_in_status(&pod.uid, claim);
-        self.tried.insert(pod.uid.clone(), self.state());
-        for victim in victims {
-            self.evict(victim);
-        }
-        self.queue.release(&pod.uid);
+        self.queue.park(uid, failure, claim.clone(), nominations, At { now, cluster });
+        self.name_in_status(uid, claim);
+        self.tried.insert(uid.clone(), self.state());
     }
 
     /// A pod whose attempt would come to what it came to before.
@@ -263,16 +251,7 @@ impl OfflineScheduler {
             Some(refusal) => Failure::Refused(refusal),
             None => Failure::Error,
         };
-        let (cluster, nominations) = self.engine.cluster_and_nominations();
-        self.queue.park(&pod.uid, failure, Claim::Kept, nominations, At { now: self.now, cluster });
-        self.tried.insert(pod.uid.clone(), self.state());
-    }
-
-    /// Less important pods that are nominated to the node may not fit there any more.
-    fn take_nominations_back(&mut self, pod: &Pod, node: &Name) {
-        let others = self.engine.nominations().less_important(pod, node);
-        let others: Vec<Name> = others.map(|other| other.uid.clone()).collect();
-        others.iter().for_each(|uid| self.name_in_status(uid, Claim::Dropped));
+        self.park(&pod.uid, failure, Claim::Kept);
     }
 
     /// A pod's status names the node that it has a claim to, or no longer does.
@@ -284,50 +263,74 @@ impl OfflineScheduler {
         };
         let newest = self.queue.find(uid).map(|pending| pending.pod.clone());
         if let Some(newest) = newest.filter(|newest| newest.nominated_node != nominated_node) {
-            let renamed = Arc::new(Pod { nominated_node, ..(*newest).clone() });
-            let (cluster, nominations) = self.engine.cluster_and_nominations();
-            self.queue.update(renamed, nominations, At { now: self.now, cluster });
+            self.pod_is(Arc::new(Pod { nominated_node, ..(*newest).clone() }));
         }
     }
 
-    fn evict(&mut self, victim: &Pod) {
-        let key = victim.key();
-        let running = self.engine.cluster().pod(&key).cloned();
-        let Some(before) = running.filter(|running| running.uid == victim.uid) else { return };
-        let leaving = Arc::new(Pod { terminating: true, preempted: true, ..(*before).clone() });
-        self.engine.cluster_mut().put_pod(leaving.clone());
-        self.happened(Change::Pod(Some(&before), Some(&leaving)));
-        self.departs(key);
+    /// Runs effects as far as they get without time passing.
+    fn run_effects(&mut self) {
+        loop {
+            self.tasks.run_ready();
+            match self.handle.reports.pop() {
+                Some(report) => self.take_report(report),
+                None if self.tasks.is_idle() => return,
+                None => {}
+            }
+        }
     }
 
-    fn departs(&mut self, pod: Key) {
-        self.departed += 1;
-        self.departures.insert((self.now + GRACE_PERIOD, self.departed), pod);
+    fn take_report(&mut self, report: Report) {
+        match report {
+            Report::Look(look) => look(&self.view()),
+            Report::Check(id, check) => self.with_checks(|checks, view| checks.run(id, check, view)),
+            Report::CheckOver(id) => drop(self.checks.take(id)),
+            Report::Send(request, answer) => answer.give(self.answer(&request)),
+            Report::Activate(uid) => self.activate(&uid),
+            Report::LookAgain(uid, plugin) => {
+                if self.queue.find(&uid).is_some_and(|pending| pending.held_by == Some(&plugin)) {
+                    self.activate(&uid);
+                }
+            }
+            Report::Permitted(uid) => self.queue.done(&uid),
+            Report::Bound(uid, result) => self.binding_ended(&uid, result),
+        }
+    }
+
+    /// A plugin gives a pod its turn: what it knows may have changed, if the cluster has not.
+    fn activate(&mut self, uid: &Name) {
+        self.tried.remove(uid);
+        let at = At { now: self.now(), cluster: self.engine.cluster() };
+        self.queue.activate([&**uid], at);
+    }
+
+    /// Runs checks on the cluster as it is now.
+    fn with_checks(&mut self, run: impl FnOnce(&mut Checks, &View<'_>)) {
+        let Self { checks, engine, queue, .. } = self;
+        let view = View { cluster: engine.cluster(), nominations: engine.nominations(), pending: queue };
+        run(checks, &view);
     }
 
     /// Lets time pass until something happens; `None` if nothing will.
     fn wait(&mut self) -> Option<()> {
-        let until = self.next_change()?;
+        let Some(until) = self.next_moment().filter(|until| *until <= self.last_decided + MAX_QUIET) else {
+            return self.end_waiting_bindings().then_some(());
+        };
         self.pass_to(until);
         Some(())
     }
 
-    /// When a pod leaves or comes back, whichever is first.
-    fn next_change(&self) -> Option<Duration> {
-        let departure = self.departures.keys().next().map(|(at, _)| *at);
-        departure.into_iter().chain(self.next_retry()).min()
+    /// When a pod leaves, a pod comes back, or a plugin has waited for long enough, whichever is first.
+    fn next_moment(&self) -> Option<Duration> {
+        let moments = [self.next_departure(), self.next_retry(), self.tasks.clock().next_timer()];
+        moments.into_iter().flatten().min()
     }
 
     fn pass_to(&mut self, until: Duration) {
-        self.now = self.now.max(until);
-        let began = self.began;
-        self.engine.cluster_mut().set_now(began.checked_add(self.now).unwrap_or(began));
-        while let Some(entry) = self.departures.first_entry().filter(|entry| entry.key().0 <= self.now) {
-            let key = entry.remove();
-            if let Some(gone) = self.engine.cluster_mut().remove_pod(&key) {
-                self.happened(Change::Pod(Some(&gone), None));
-            }
-        }
+        let clock = self.tasks.clock().clone();
+        while clock.advance_to_next_timer(until) {}
+        clock.advance_to(until);
+        self.engine.cluster_mut().set_now(clock.now());
+        self.depart(until);
     }
 
     /// When the first of the pods comes back that failed for another reason than being refused, and for which anything
@@ -342,11 +345,19 @@ impl OfflineScheduler {
     fn state(&self) -> State {
         (self.engine.cluster().changes().now(), self.engine.nominations().revision())
     }
+}
 
-    fn happened(&mut self, change: Change<'_>) {
-        let happened = change.happened();
-        if !happened.events.is_empty() {
-            self.queue.happened(&happened, At { now: self.now, cluster: self.engine.cluster() });
-        }
+impl PreemptionCycle for OfflineScheduler {
+    fn view(&self) -> View<'_> {
+        View { cluster: self.engine.cluster(), nominations: self.engine.nominations(), pending: &self.queue }
+    }
+
+    fn call_off(&mut self, uid: &str, plugin: &str) -> bool {
+        let signal = self.assumed.get(uid).and_then(|assumed| assumed.signal.as_ref());
+        signal.is_some_and(|signal| signal.call_off(CalledOff::Preempted(plugin.into())))
+    }
+
+    fn clear_nomination(&mut self, pod: &Arc<Pod>) {
+        self.name_in_status(&pod.uid, Claim::Dropped);
     }
 }

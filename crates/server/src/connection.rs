@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::{
-    access::{PeerIdentity, Refusal},
+    access::{PeerIdentity, RequestRefusal},
     connections::{Seat, Share},
     routes::{Protected, is_health},
     server::Limits,
@@ -133,10 +133,10 @@ impl Connection {
             Box::pin(async move {
                 let _in_hand = in_hand;
                 if refused {
-                    return Ok(Refusal::TooManyConnections.into_response());
+                    return Ok(RequestRefusal::TooManyConnections.into_response());
                 }
                 if request.body().size_hint().lower() > limit_bytes as u64 {
-                    return Ok(Refusal::TooLarge { limit_bytes }.into_response());
+                    return Ok(RequestRefusal::TooLarge { limit_bytes }.into_response());
                 }
                 let mut request: Request = request.map(|body| Body::new(Limited::new(body, limit_bytes)));
                 peer.map(|peer| request.extensions_mut().insert(peer));

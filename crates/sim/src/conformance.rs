@@ -14,7 +14,7 @@ use supercargo_model::{
 
 use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
 
-use crate::report::{PreemptionReport, Refusal, Report};
+use crate::report::{NodeRejection, PreemptionReport, Report};
 
 /// A cluster, pods, and what kube-scheduler made of them.
 pub struct Scenario {
@@ -203,7 +203,7 @@ fn compare(expected: &Report, got: &Report, theme: &str, differences: &mut Vec<D
     about.equal(None, "result", &expected.result, &got.result);
     about.equal(None, "preFilter", &expected.pre_filter, &got.pre_filter);
     // The data has no message where a PreFilter step narrowed the nodes.
-    if expected.message.is_some() || !expected.rejected.values().any(Refusal::is_ruled_out) {
+    if expected.message.is_some() || !expected.rejected.values().any(NodeRejection::is_ruled_out) {
         about.equal(None, "message", &expected.message, &got.message);
     }
     compare_nodes(&mut about, expected, got);
@@ -216,23 +216,23 @@ fn compare(expected: &Report, got: &Report, theme: &str, differences: &mut Vec<D
 }
 
 /// The fast path must know the same feasible nodes and scores; what it leaves out scores 0 everywhere.
-fn compare_fast(engine: &mut Engine, pod: &Arc<Pod>, slow: &Report, differences: &mut Vec<Difference>) {
+fn compare_fast(engine: &mut Engine, pod: &Arc<Pod>, full: &Report, differences: &mut Vec<Difference>) {
     let pod = engine.admit(pod.clone());
-    let Some(fast) = engine.inspect().recall(&pod).filter(|_| slow.result == "Scheduled") else {
+    let Some(fast) = engine.inspect().recall(&pod).filter(|_| full.result == "Scheduled") else {
         return;
     };
     let fast = Report::new(&fast);
-    let mut about = Comparison::new(&slow.pod, differences);
-    about.equal(None, "feasible, the fast way", &slow.feasible, &fast.feasible);
-    by_node(&mut about, &slow.feasible, "total, the fast way", &slow.total, &fast.total);
-    for (name, slow_scores) in &slow.plugins {
-        let zeros = vec![0; slow_scores.scores.len()];
+    let mut about = Comparison::new(&full.pod, differences);
+    about.equal(None, "feasible, on the fast path", &full.feasible, &fast.feasible);
+    by_node(&mut about, &full.feasible, "total, on the fast path", &full.total, &fast.total);
+    for (name, full_scores) in &full.plugins {
+        let zeros = vec![0; full_scores.scores.len()];
         let fast_scores = fast.plugins.get(name).map_or(&zeros, |plugin| &plugin.scores);
         by_node(
             &mut about,
-            &slow.feasible,
-            &format!("{name}, the fast way"),
-            &slow_scores.scores,
+            &full.feasible,
+            &format!("{name}, on the fast path"),
+            &full_scores.scores,
             fast_scores,
         );
     }

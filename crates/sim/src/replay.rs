@@ -195,6 +195,10 @@ impl Run<'_> {
 
     fn attempted(&mut self, attempt: &Attempt) {
         let Some(&Who::Us(history)) = self.there.get(&attempt.pod.key()) else { return };
+        if attempt.number == 0 {
+            // A gate holds it back.
+            return;
+        }
         self.histories[history].attempts = attempt.number;
         match (attempt.placement.node(), &attempt.placement) {
             (Some(node), _) => {
@@ -203,6 +207,8 @@ impl Run<'_> {
                 self.spread_violations += self.spread.broken_by(cluster, &attempt.pod, node);
             }
             (None, Placement::Decided(decision)) => {
+                // It was placed, and could not be bound.
+                self.waiting += usize::from(self.histories[history].placed.take().is_some());
                 self.histories[history].message = decision.message();
                 self.evicted(decision.victims());
             }

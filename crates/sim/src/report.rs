@@ -17,10 +17,10 @@ pub struct Report {
     pub result: String,
     /// Who refused the pod for every node.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pre_filter: Option<Refusal>,
+    pub pre_filter: Option<NodeRejection>,
     /// Who refused a node, by node.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub rejected: BTreeMap<String, Refusal>,
+    pub rejected: BTreeMap<String, NodeRejection>,
     /// The feasible nodes, by name. All scores follow their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub feasible: Vec<String>,
@@ -60,7 +60,7 @@ pub struct Report {
 /// Who refused, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Refusal {
+pub struct NodeRejection {
     /// The plugin.
     pub plugin: String,
     /// The kind of refusal.
@@ -95,7 +95,7 @@ pub struct PreemptionReport {
 /// Stands for a plugin where a node was not looked at.
 const RULED_OUT: &str = "PreFilterResult";
 
-impl Refusal {
+impl NodeRejection {
     fn new(rejection: &Rejection) -> Self {
         let mut reasons: Vec<String> =
             (rejection.status.reasons.iter()).map(|reason| reason.clone().into_owned()).collect();
@@ -127,18 +127,18 @@ impl Report {
             Outcome::Gated => ("Gated", None),
             Outcome::Error { .. } => ("Error", None),
         };
-        let mut rejected: BTreeMap<String, Refusal> = (decision.rejected.iter())
-            .map(|(node, rejection)| (node.to_string(), Refusal::new(rejection)))
+        let mut rejected: BTreeMap<String, NodeRejection> = (decision.rejected.iter())
+            .map(|(node, rejection)| (node.to_string(), NodeRejection::new(rejection)))
             .collect();
         let ruled_out = decision.ruled_out.iter();
-        rejected.extend(ruled_out.map(|node| (node.to_string(), Refusal::ruled_out())));
+        rejected.extend(ruled_out.map(|node| (node.to_string(), NodeRejection::ruled_out())));
         let order = sorted(&decision.feasible);
         let arrange = |column: &[i64]| order.iter().map(|i| column[*i]).collect();
         let scored = !decision.scores.totals.is_empty();
         Self {
             pod: decision.pod.to_string(),
             result: result.to_owned(),
-            pre_filter: decision.refused.as_ref().map(Refusal::new),
+            pre_filter: decision.refused.as_ref().map(NodeRejection::new),
             rejected,
             feasible: order.iter().map(|i| decision.feasible[*i].to_string()).collect(),
             plugins: (decision.scores.columns.iter())

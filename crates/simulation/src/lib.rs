@@ -8,7 +8,6 @@
 //! can be played on any [`Stage`](scenario::Stage): the simulation, or a real process over TCP.
 
 pub mod clock;
-pub mod executor;
 pub mod scenario;
 pub mod scheduler;
 pub mod world;

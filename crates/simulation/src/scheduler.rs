@@ -8,7 +8,10 @@ use std::{
 
 use futures_util::FutureExt;
 use supercargo_config::Configuration;
-use supercargo_framework::registry::Registry;
+use supercargo_framework::{
+    registry::Registry,
+    virtual_time::{Executor, ProcessId},
+};
 use supercargo_live::{
     scheduler::meter::{Attempted, Meter, QueueStats},
     world::SharedWorld,
@@ -17,11 +20,7 @@ use supercargo_manifest::Problems;
 use supercargo_scheduler::{Options, Running, start};
 use supercargo_testcluster::ApiServer;
 
-use crate::{
-    executor::{Executor, ProcessId},
-    scenario::Metrics,
-    world::SimulatedWorld,
-};
+use crate::{scenario::Metrics, world::SimulatedWorld};
 
 /// How long a process that was asked to stop may take.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);

@@ -17,13 +17,9 @@ use futures_util::{
 use http::{StatusCode, header};
 use http_body_util::BodyExt;
 use jiff::Timestamp;
+use supercargo_framework::virtual_time::{Executor, ProcessId, VirtualClock};
 use supercargo_live::world::{Cut, Lines, Refused, Reply, Request, Unanswered, World};
-use supercargo_testcluster::{Answer, ApiServer, Clock};
-
-use crate::{
-    clock::VirtualClock,
-    executor::{Executor, ProcessId},
-};
+use supercargo_testcluster::{Answer, ApiServer};
 
 /// How long a request is on its way, and its answer on the way back.
 const LATENCY: Duration = Duration::from_millis(1);
@@ -119,15 +115,15 @@ fn lines(body: Answer, clock: VirtualClock) -> Lines {
 
 impl World for SimulatedWorld {
     fn now(&self) -> Timestamp {
-        Clock::now(&self.clock)
+        self.clock.now()
     }
 
     fn uptime(&self) -> Duration {
-        Clock::uptime(&self.clock)
+        self.clock.uptime()
     }
 
     fn sleep(&self, span: Duration) -> BoxFuture<'static, ()> {
-        Clock::sleep(&self.clock, span)
+        self.clock.sleep(span)
     }
 
     fn random(&self) -> u64 {

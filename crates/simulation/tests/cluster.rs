@@ -7,16 +7,16 @@ use std::{
 
 use futures_util::StreamExt;
 use serde_json::{Value, json};
+use supercargo_framework::virtual_time::Executor;
 use supercargo_live::world::{Reply, Request, Unanswered, World};
-use supercargo_simulation::{executor::Executor, world::SimulatedWorld};
+use supercargo_simulation::{clock::api_server, world::SimulatedWorld};
 use supercargo_testcluster::{ApiServer, Fault, FaultRule, Kubelets, Options};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 fn cluster(options: &Options) -> (Arc<Executor>, ApiServer) {
     let executor = Arc::new(Executor::default());
-    let (clock, process) = (Arc::new(executor.clock().clone()), executor.process());
-    let server = ApiServer::new(options, clock, |task| executor.spawn(process, task));
+    let server = api_server(&executor, options);
     (executor, server)
 }
 

@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
+use supercargo_framework::virtual_time::Executor;
 use supercargo_manifest::Source;
-use supercargo_simulation::{executor::Executor, scheduler::SchedulerProcess};
+use supercargo_simulation::{clock::api_server, scheduler::SchedulerProcess};
 use supercargo_testcluster::{ApiServer, Fault, FaultRule, Options};
 
 const NODES: usize = 20;
@@ -14,8 +15,7 @@ const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1\n\
     kind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: false}\n";
 
 fn full_cluster(executor: &Executor) -> ApiServer {
-    let (clock, process) = (Arc::new(executor.clock().clone()), executor.process());
-    let server = ApiServer::new(&Options::default(), clock, |task| executor.spawn(process, task));
+    let server = api_server(executor, &Options::default());
     for (name, value) in [("low", 1), ("high", 1000)] {
         let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
                            "metadata": {"name": name}, "value": value});

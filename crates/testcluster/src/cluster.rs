@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
 use crate::access::Access;
-use crate::api::{Api, Caller, DeleteOptions, ListOptions, Patch, Place};
+use crate::api::{Api, Caller, DeleteOptions, ListOptions, ObjectAddress, Patch};
 use crate::clock::{Clock, SystemClock};
 use crate::failure::Failure;
 use crate::faults::{FaultPlan, FaultRule, Faults, ServerAction};
@@ -180,7 +180,7 @@ impl ApiServer {
     /// The object, if it exists. The resource is named as people do: `pods`, `pod`, `po`, `deployments.apps`.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, Failure> {
         let resource = self.named(resource)?;
-        let found = self.server.api.get(Place::new(resource, namespace, name))?;
+        let found = self.server.api.get(ObjectAddress::new(resource, namespace, name))?;
         Ok(whole(resource, &found))
     }
 
@@ -214,7 +214,7 @@ impl ApiServer {
     pub fn update(&self, object: Value) -> Result<Value, Failure> {
         let resource = self.resource_of(&object)?;
         let (namespace, name) = (object::namespace(&object).to_owned(), object::name(&object).to_owned());
-        let place = Place::new(resource, &namespace, &name);
+        let place = ObjectAddress::new(resource, &namespace, &name);
         let updated = self.server.api.update(place, "", object, &Caller::test())?;
         Ok(whole(resource, &updated))
     }
@@ -234,7 +234,7 @@ impl ApiServer {
             return Err(Failure::no_such_path());
         }
         let caller = Caller { field_manager: "test".to_owned(), ..Caller::test() };
-        let place = Place::new(resource, namespace, name);
+        let place = ObjectAddress::new(resource, namespace, name);
         let patched = self.server.api.patch(place, subresource, &Patch { kind, value: patch }, &caller)?;
         Ok(whole(resource, &patched))
     }
@@ -257,14 +257,14 @@ impl ApiServer {
         name: &str,
         options: DeleteOptions,
     ) -> Result<(), Failure> {
-        let place = Place::new(self.named(resource)?, namespace, name);
+        let place = ObjectAddress::new(self.named(resource)?, namespace, name);
         self.server.api.delete(place, &options, &Caller::test()).map(drop)
     }
 
     /// Binds a pod to a node, as another scheduler would.
     pub fn bind(&self, namespace: &str, pod: &str, node: &str) -> Result<(), Failure> {
         let binding = json!({"target": {"kind": "Node", "name": node}});
-        self.server.api.bind(Place::new(&PODS, namespace, pod), &binding, &Caller::test())
+        self.server.api.bind(ObjectAddress::new(&PODS, namespace, pod), &binding, &Caller::test())
     }
 
     /// How many pods have a node.

@@ -43,13 +43,13 @@ impl Object {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ChangeKind {
+pub(crate) enum EventType {
     Added,
     Modified,
     Deleted,
 }
 
-impl ChangeKind {
+impl EventType {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -61,14 +61,14 @@ impl ChangeKind {
 
 /// Something that happened to an object.
 #[derive(Debug)]
-pub(crate) struct Change {
-    pub(crate) kind: ChangeKind,
+pub(crate) struct StoreEvent {
+    pub(crate) kind: EventType,
     pub(crate) object: Arc<Object>,
     pub(crate) previous: Option<Arc<Object>>,
     line: OnceLock<Bytes>,
 }
 
-impl Change {
+impl StoreEvent {
     /// The line of a watch that sees the change as it happened: written once for all watches.
     pub(crate) fn line(&self, write: impl FnOnce() -> Bytes) -> Bytes {
         self.line.get_or_init(write).clone()
@@ -78,7 +78,7 @@ impl Change {
 #[derive(Default)]
 struct Table {
     objects: BTreeMap<String, Arc<Object>>,
-    history: VecDeque<Arc<Change>>,
+    history: VecDeque<Arc<StoreEvent>>,
     /// Changes up to this version are no longer known.
     forgotten: u64,
     news: watch::Sender<u64>,
@@ -87,7 +87,7 @@ struct Table {
 /// What a watch finds when it looks.
 pub(crate) enum News {
     /// The changes after the version that it has seen, and the version that it has seen now.
-    Changes(Vec<Arc<Change>>, u64),
+    Changes(Vec<Arc<StoreEvent>>, u64),
     /// The history begins only after this version.
     TooLate(u64),
 }
@@ -195,14 +195,14 @@ impl Store {
         let key = key(object::namespace(&object.value), object::name(&object.value));
         let table = &mut self.tables[resource.slot()];
         let previous = table.objects.insert(key, object.clone());
-        let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        let kind = if previous.is_some() { EventType::Modified } else { EventType::Added };
         if resource.is(&PODS) {
             self.referee.pod_stored(&object.value);
         }
         if resource.is(&CUSTOM_RESOURCE_DEFINITIONS) {
             self.serve(&object.value);
         }
-        self.record(resource, Change { kind, object: object.clone(), previous, line: OnceLock::new() });
+        self.record(resource, StoreEvent { kind, object: object.clone(), previous, line: OnceLock::new() });
         object
     }
 
@@ -222,8 +222,8 @@ impl Store {
         if resource.is(&CUSTOM_RESOURCE_DEFINITIONS) {
             self.withdraw(&object.value);
         }
-        let change = Change {
-            kind: ChangeKind::Deleted,
+        let change = StoreEvent {
+            kind: EventType::Deleted,
             object: object.clone(),
             previous: Some(previous),
             line: OnceLock::new(),
@@ -232,7 +232,7 @@ impl Store {
         Some(object)
     }
 
-    fn record(&mut self, resource: &'static Resource, change: Change) {
+    fn record(&mut self, resource: &'static Resource, change: StoreEvent) {
         let table = &mut self.tables[resource.slot()];
         let version = change.object.version;
         table.history.push_back(Arc::new(change));

@@ -133,7 +133,7 @@ fn cycles(plugin: Option<&str>, registry: &Registry, folder: &Path) -> (Vec<f64>
         nodes.push(node.to_string());
         engine.assume(&pod, node);
     }
-    assert_eq!(engine.inspect().paths().full, 0, "every cycle goes the fast way");
+    assert_eq!(engine.inspect().paths().full, 0, "every cycle takes the fast path");
     (taken.split_off(WARM_UP_PODS), nodes)
 }
 

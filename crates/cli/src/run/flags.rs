@@ -329,9 +329,8 @@ impl Options {
         set(&mut configuration.enable_profiling, &self.profiling);
         set(&mut configuration.enable_contention_profiling, &self.contention_profiling);
         let connection = &mut configuration.client_connection;
-        set(&mut connection.qps, &self.kube_api_qps);
+        self.kube_api_qps.into_iter().for_each(|qps| connection.limit(qps));
         set(&mut connection.burst, &self.kube_api_burst);
-        connection.is_limited |= self.kube_api_qps.is_some();
     }
 
     /// How long an unschedulable pod waits for events.

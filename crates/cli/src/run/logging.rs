@@ -1,5 +1,7 @@
 //! Logs: to stderr, as text or JSON, as much as `--v` and `--vmodule` say.
 
+mod json;
+
 use std::{
     io::{self, IsTerminal},
     path::Path,
@@ -34,8 +36,13 @@ pub(super) fn start(options: &Options) -> Result<PodLines, Problem> {
     // What libraries say is of interest to those who look very closely.
     let theirs = if options.verbosity > SCORES { LevelFilter::DEBUG } else { LevelFilter::WARN };
     let pods = if options.verbosity >= PODS { ours } else { LevelFilter::WARN };
-    let everywhere =
-        Targets::new().with_default(theirs).with_target("supercargo", ours).with_target(PODS_TARGET, pods);
+    // It warns at each connection of what is told once at the start.
+    let connections = if theirs == LevelFilter::WARN { LevelFilter::ERROR } else { theirs };
+    let everywhere = Targets::new()
+        .with_default(theirs)
+        .with_target("kube_client::client::tls", connections)
+        .with_target("supercargo", ours)
+        .with_target(PODS_TARGET, pods);
     let modules = options.vmodule.clone();
     let most = modules.iter().map(|module| level(module.level)).max().unwrap_or(LevelFilter::OFF);
     let here = filter_fn(move |metadata| is_enabled(metadata, &modules)).with_max_level_hint(most);
@@ -49,7 +56,7 @@ pub(super) fn start(options: &Options) -> Result<PodLines, Problem> {
     let lines = tracing_subscriber::fmt::layer().with_writer(writer);
     let layer = match is_json {
         false => lines.with_ansi(io::stderr().is_terminal() && !splits).boxed(),
-        true => lines.json().boxed(),
+        true => lines.event_format(json::JsonLines).boxed(),
     };
     let pod_lines = PodLines::new(options.verbosity);
     let filter = everywhere.or(here).and(pod_lines.clone());

@@ -184,6 +184,10 @@ impl Meter for Measured {
         self.metrics.own.input_is_unreadable();
     }
 
+    fn input_is_missing(&self, is_missing: bool) {
+        self.metrics.own.input_is_missing(is_missing);
+    }
+
     fn queue_stats(&self, stats: &QueueStats) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let queues = &self.metrics.queues;
@@ -226,7 +230,7 @@ impl Watcher for Measured {
             How::Refused => ExtenderResult::Refused,
             How::Failed => ExtenderResult::Failed,
             How::TimedOut => ExtenderResult::TimedOut,
-            How::Lied => ExtenderResult::Invalid,
+            How::Invalid => ExtenderResult::Invalid,
         };
         self.metrics.extenders.called(extender, extender_verb(verb), result, took);
     }

@@ -69,7 +69,6 @@ impl Serving {
             return Ok(None);
         };
         let server = Server::bind(server).await?;
-        tracing::info!(address = %server.address(), tls = self.options.insecure_address.is_none(), "serving");
         let routes = self.routes();
         let access = self.access_options();
         let protected = routes.protected(Access::new(Arc::new(self.reviewer), access, Clock::system()));

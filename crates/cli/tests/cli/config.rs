@@ -86,6 +86,67 @@ fn a_policy_is_translated() {
 }
 
 #[test]
+fn a_plugin_without_its_arguments_is_told_by_name_file_and_line_wherever_it_would_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (plugin, field) in [("DynamicScoring", "configMap.namespace"), ("RequestedToCapacityRatio", "shape")]
+    {
+        let text =
+            format!("{HEADER}profiles:\n- plugins:\n    score:\n      enabled:\n      - name: {plugin}\n");
+        fs::write(folder.path().join("config.yaml"), text).expect("written");
+        fs::write(folder.path().join("pod.yaml"), "{apiVersion: v1, kind: Pod, metadata: {name: p}}")
+            .expect("written");
+        for command in [
+            "config check config.yaml",
+            "config effective config.yaml",
+            "simulate --cluster pod.yaml --config config.yaml",
+            "explain p --cluster pod.yaml --config config.yaml",
+            "rbac --config config.yaml",
+            "run --config config.yaml --master http://127.0.0.1:1",
+        ] {
+            let ran = run(folder.path(), command, "");
+            assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{command}: {ran}");
+            let told = format!("the plugin {plugin} needs arguments, and none are given: {field}");
+            assert!(
+                ran.stderr.contains("error: config.yaml:7:15: ") && ran.stderr.contains(&told),
+                "{command}: {ran}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_a_migration_loses_is_said_and_what_it_writes_is_accepted() {
+    let old = "apiVersion: kubescheduler.config.k8s.io/v1beta1
+kind: KubeSchedulerConfiguration
+healthzBindAddress: 0.0.0.0:10251
+algorithmSource:
+  provider: DefaultProvider
+profiles:
+- plugins:
+    score:
+      disabled:
+      - name: NodeResourcesLeastAllocated
+      enabled:
+      - name: NodeResourcesMostAllocated
+        weight: 5
+      - name: NodePreferAvoidPods
+        weight: 10000
+";
+    let ran = run(&data(), "config migrate -", old);
+    assert_eq!(ran.code, Some(0), "{ran}");
+    let checked = run(&data(), "config check --strict -", &ran.stdout);
+    assert_eq!(checked.code, Some(0), "{checked}");
+    insta::assert_snapshot!(ran);
+}
+
+#[test]
+fn a_file_that_kube_scheduler_wrote_is_read_without_a_word() {
+    let written = include_str!("../../../config/tests/data/spelled_out/scores.written.yaml");
+    let checked = run(&data(), "config check --strict -", written);
+    assert_eq!((checked.code, &*checked.stderr), (Some(0), ""), "{checked}");
+}
+
+#[test]
 fn the_schema_is_json() {
     let ran = supercargo("config schema");
     let schema: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");

@@ -39,6 +39,44 @@ fn what_is_switched_off_needs_no_permission() {
 }
 
 #[test]
+fn without_the_plugin_that_evicts_nothing_may_be_deleted() {
+    let config = |off: &str| {
+        format!(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
+             profiles:\n- plugins:\n    {off}:\n      disabled: [{{name: DefaultPreemption}}]\n"
+        )
+    };
+    for point in ["postFilter", "multiPoint"] {
+        let printed = run(&project(), "rbac --config -", &config(point));
+        assert!(printed.code == Some(0) && !printed.stdout.contains("delete"), "{point}: {printed}");
+    }
+}
+
+#[test]
+fn a_name_is_nothing_but_a_name() {
+    let hostile =
+        "x]\n  verbs: [get]\n- apiGroups: ['*']\n  resources: ['*']\n  verbs: ['*']\n- resourceNames: [y";
+    let config = serde_json::json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"resourceName": hostile, "resourceNamespace": "kube-system\n---\nkind: ClusterRole"},
+    });
+    let printed = run(&project(), "rbac --config -", &config.to_string());
+    assert_eq!(printed.code, Some(0), "{printed}");
+    let source = supercargo_manifest::Source::new("rbac", printed.stdout);
+    let documents = supercargo_manifest::read(&source).expect("YAML");
+    let usual = supercargo_manifest::Source::new("rbac", supercargo("rbac").stdout);
+    assert_eq!(documents.len(), supercargo_manifest::read(&usual).expect("YAML").len());
+    let rules = documents.iter().filter_map(|document| document.get("rules")).flat_map(|rules| rules.items());
+    for rule in rules {
+        let verbs = rule.get("verbs").map(|verbs| verbs.to_json()).unwrap_or_default();
+        assert!(!verbs.contains('*'), "{verbs}");
+        if let Some(names) = rule.get("resourceNames") {
+            assert_eq!(names.items().first().and_then(|name| name.as_str()), Some(hostile));
+        }
+    }
+}
+
+#[test]
 fn the_second_scheduler_runs_the_configuration_beside_it() {
     let checked = supercargo("config check deploy/second-scheduler-config.yaml");
     assert_eq!(checked.code, Some(0), "{checked}");

@@ -38,6 +38,8 @@ profiles:
 
 const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c}]}}";
 
+const NAMESPACE: &str = "{apiVersion: v1, kind: Namespace, metadata: {name: ops}}";
+
 /// The command in a folder with these files and more.
 fn supercargo(arguments: &str, more: &[(&str, &str)]) -> Ran {
     let folder = tempfile::tempdir().expect("a folder");
@@ -136,6 +138,71 @@ fn simulate_tells_what_is_wrong_with_the_preferences() {
     assert!(unused.stderr.contains("no profile has DynamicScoring on"), "{unused}");
     let good = supercargo(&format!("{simulate} --config config.yaml --dynamic-scoring scores.yaml -q"), &[]);
     assert!(good.code == Some(0) && good.stdout.contains("default/p  old"), "{good}");
+}
+
+#[test]
+fn texts_as_the_proposal_has_them_are_read_with_a_warning() {
+    // By annotation, by creation, by the node's system; none says what it is.
+    let by = |field: &str, expression: &str| {
+        format!("dynamicScores:\n- score: 100\n  selector:\n  - {field}:\n    {expression}\n")
+    };
+    let texts = [
+        by("matchAnnotationExpressions", "- {key: example.com/attached, operator: In, values: [\"true\"]}"),
+        by(
+            "creationExpressions",
+            "- {operator: Before, value: \"2020-12-05T06:27:42Z\"}\n    - {operator: After, value: \"2020-12-09T06:27:42Z\"}",
+        ),
+        by("nodeInfoExpressions", "- {key: kernelVersion, operator: In, values: [\"5.4\"]}"),
+    ];
+    let selected = [vec![], vec!["new", "old"], vec!["new", "old"]];
+    for (text, nodes) in texts.iter().zip(selected) {
+        let check = "dynamic-scoring check text.yaml --cluster nodes.yaml -o json";
+        let ran = supercargo(check, &[("text.yaml", text)]);
+        assert_eq!(ran.code, Some(0), "{ran}");
+        assert!(
+            ran.stderr.contains(
+                "warning: text.yaml:1:1: the text does not say what it is: apiVersion and kind missing"
+            ),
+            "{ran}"
+        );
+        let told: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        assert_eq!(told["nodes"], serde_json::json!(nodes), "{text}");
+        let map = config_map(text);
+        let simulate =
+            "simulate --cluster nodes.yaml --cluster pod.yaml --cluster map.yaml --config config.yaml";
+        let ran = supercargo(simulate, &[("map.yaml", &map)]);
+        assert_eq!(ran.code, Some(0), "{ran}");
+        assert_eq!(ran.stderr.matches("warning: configmap/ops/scores/now.yaml").count(), 1, "{ran}");
+    }
+    let wrong = by("nodeInfoExpressions", "[]").replace("dynamicScores", "dynamicScore");
+    assert_eq!(supercargo("dynamic-scoring check text.yaml", &[("text.yaml", &wrong)]).code, Some(2));
+}
+
+#[test]
+fn a_config_map_that_is_missing_or_misnamed_is_told_once() {
+    let misnamed = config_map(SCORES).replace("name: scores", "name: score");
+    let other_key = config_map(SCORES).replace("now.yaml", "now.yml");
+    for (objects, told, hint) in [
+        (NAMESPACE, "there is no ConfigMap ops/scores among the objects", "--dynamic-scoring FILE"),
+        (&*misnamed, "there is no ConfigMap ops/scores among the objects", "did you mean ops/score?"),
+        (&*other_key, "the ConfigMap ops/scores has no key now.yaml", "did you mean now.yml?"),
+    ] {
+        for command in ["simulate", "explain p"] {
+            let all = format!(
+                "{command} --cluster nodes.yaml --cluster pod.yaml --pods map.yaml --config config.yaml"
+            );
+            let ran = supercargo(&all, &[("map.yaml", objects)]);
+            assert_eq!(ran.code, Some(0), "{ran}");
+            let line = format!("warning: DynamicScoring of default-scheduler prefers no node: {told}");
+            assert_eq!(ran.stderr.matches(&line).count(), 1, "{ran}");
+            assert!(ran.stderr.contains(hint), "{ran}");
+        }
+    }
+    let there = supercargo(
+        "simulate --cluster nodes.yaml --cluster pod.yaml --cluster map.yaml --config config.yaml",
+        &[("map.yaml", &config_map(SCORES))],
+    );
+    assert_eq!(there.stderr.matches("prefers no node").count(), 0, "{there}");
 }
 
 #[test]

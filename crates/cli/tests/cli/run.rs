@@ -88,6 +88,22 @@ fn the_configuration_is_written_as_it_holds() {
 }
 
 #[test]
+fn a_configuration_without_limit_is_written_and_read_again_without_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    for (flags, limit) in [("", "qps: -1"), ("--kube-api-qps 0", "qps: -1"), ("--kube-api-qps 7", "qps: 7")] {
+        let ran = run(folder.path(), &format!("run --write-config-to once.yaml {flags}"), "");
+        assert_eq!(ran.code, Some(0), "{ran}");
+        assert!(read("once.yaml").contains(limit), "{flags}");
+        let again = run(folder.path(), "run --config once.yaml --write-config-to twice.yaml", "");
+        assert_eq!(again.code, Some(0), "{again}");
+        assert_eq!(read("once.yaml"), read("twice.yaml"), "{flags}");
+        let effective = run(folder.path(), "config effective once.yaml -o yaml", "");
+        assert_eq!(effective.stdout, read("once.yaml"), "{flags}");
+    }
+}
+
+#[test]
 fn a_bad_flag_or_configuration_is_told_before_anything_starts() {
     let cases = [
         ("run --leader-elect-retry-period soon", "is not a duration such as 90s"),

@@ -83,14 +83,21 @@ fn a_change_counts_from_the_next_pod_on_and_a_broken_text_changes_nothing() {
 fn a_config_map_may_come_late_and_go_again() {
     let stage = Stage::in_memory();
     let scheduler = scheduler(&stage);
+    scheduler.wait_until_ready();
+    let missing = || scheduler.metric("supercargo_dynamic_scoring_missing", "");
+    wait_for(&scheduler, "DynamicScoring finds no ConfigMap", 1);
+    assert_eq!(missing(), 1.0);
     stage.client.create(&config_maps(&stage), &config_map(&preferring("blue", 5)));
     wait_for(&scheduler, "DynamicScoring has changed", 1);
+    assert_eq!(missing(), 0.0);
     for name in ["one", "two", "three"] {
         stage.make(pod(name));
         assert_eq!(stage.wait_until_bound(name), "blue");
     }
     stage.client.delete(&format!("{}/scores", config_maps(&stage)));
     wait_for(&scheduler, "DynamicScoring prefers no node", 1);
+    assert_eq!(missing(), 1.0);
+    assert_eq!(scheduler.log().matches("DynamicScoring finds no ConfigMap").count(), 1);
     // Neutral: the emptier node is the better one.
     stage.make(pod("four").cpu("1"));
     assert_eq!(stage.wait_until_bound("four"), "red");

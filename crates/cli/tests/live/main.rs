@@ -18,6 +18,7 @@ mod faults;
 mod filters;
 mod guests;
 mod load;
+mod logs;
 mod preemption;
 mod pressure;
 mod processes;

@@ -63,9 +63,10 @@ impl SchedulerProcess {
 
     /// Where it serves, once it does.
     pub(crate) fn address(&self) -> Option<String> {
-        const SAYS: &str = "serving address=";
         let log = self.log();
-        Some(log.split(SAYS).nth(1)?.split_whitespace().next()?.to_owned())
+        let told =
+            ["serving address=", "\"address\":\""].into_iter().find_map(|says| log.split(says).nth(1))?;
+        Some(told.split([' ', '"', '\n']).next()?.to_owned())
     }
 
     /// Asks for a path of its server: the status, and the body.

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 use supercargo_simulation::scenario::{
-    Expectation, Level, Metrics, Order, Scenario, Stage, ask, differences, play, read_folder,
+    Expectation, Level, Metrics, ProcessCommand, Scenario, Stage, ask, differences, play, read_folder,
 };
 use supercargo_testcluster::{Options, TestCluster};
 use tempfile::TempDir;
@@ -135,16 +135,16 @@ impl Stage for RealStage {
         self.runtime.block_on(ask(&self.cluster, method, path, content_type, body))
     }
 
-    fn order(&mut self, order: Order) -> Result<(), String> {
+    fn order(&mut self, order: ProcessCommand) -> Result<(), String> {
         match (order, self.scheduler.as_mut()) {
-            (Order::Start, _) => self.scheduler = Some(self.start()),
-            (Order::Stop, Some(scheduler)) => {
+            (ProcessCommand::Start, _) => self.scheduler = Some(self.start()),
+            (ProcessCommand::Stop, Some(scheduler)) => {
                 scheduler.signal("TERM");
                 scheduler.wait_for_end();
                 self.scheduler = None;
             }
-            (Order::Pause, Some(scheduler)) => scheduler.signal("STOP"),
-            (Order::Resume, Some(scheduler)) => scheduler.signal("CONT"),
+            (ProcessCommand::Pause, Some(scheduler)) => scheduler.signal("STOP"),
+            (ProcessCommand::Resume, Some(scheduler)) => scheduler.signal("CONT"),
             (_, None) => return Err("no scheduler runs".to_owned()),
         }
         Ok(())

@@ -8,12 +8,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use supercargo_extender::TrustsAnybody;
 use supercargo_testcluster::{Rule, TestCluster, User};
 use tokio_rustls::rustls::{
-    self, ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::ring,
-    pki_types::{CertificateDer, ServerName, UnixTime},
+    ClientConfig, ClientConnection, StreamOwned, crypto::ring, pki_types::ServerName,
 };
 
 use crate::{
@@ -208,52 +206,13 @@ fn what_really_ran_is_measured() {
     assert_eq!(scheduler.metric("scheduler_goroutines", "operation=\"binding\""), 0.0);
 }
 
-/// Believes every certificate.
-#[derive(Debug)]
-struct Anything;
-
-impl ServerCertVerifier for Anything {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        ring::default_provider().signature_verification_algorithms.supported_schemes()
-    }
-}
-
 /// The status of a page that is asked for with a token, over TLS; `None` while nobody listens.
 fn status_with_token(port: u16, path: &str, token: &str) -> Option<u16> {
     let config = ClientConfig::builder_with_provider(ring::default_provider().into())
         .with_safe_default_protocol_versions()
         .expect("versions")
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anything))
+        .with_custom_certificate_verifier(Arc::new(TrustsAnybody(ring::default_provider().into())))
         .with_no_client_auth();
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     let name = ServerName::try_from("localhost").expect("a name");

@@ -87,7 +87,7 @@ fn arguments_without_effect(seen: &Seen<'_>, problems: &mut Problems) {
             problems.push(
                 seen.text.warning(path, message).hint(hint.unwrap_or_else(|| "remove the entry".to_owned())),
             );
-        } else if !runs {
+        } else if !runs && !seen.merged.spelled_out {
             let message = format!("these arguments have no effect: {name} is not enabled in this profile");
             problems
                 .push(seen.text.warning(path, message).hint("enable the plugin, or remove its arguments"));

@@ -33,7 +33,7 @@ fn unused(seen: &Seen<'_>, problems: &mut Problems) {
         let lists = [("enabled", &set.enabled, point != Point::Score), ("disabled", &set.disabled, true)];
         for (list, entries, unused) in lists {
             for (index, plugin) in entries.iter().enumerate() {
-                if unused && plugin.weight.is_some() {
+                if unused && plugin.weight.is_some_and(|weight| weight != 0) {
                     let path = format!("{}.plugins.{}.{list}[{index}].weight", seen.at, point.name());
                     let message = "this weight has no effect: only scores are weighted";
                     problems.push(
@@ -45,7 +45,7 @@ fn unused(seen: &Seen<'_>, problems: &mut Problems) {
     }
     for (path, plugin) in setting(seen).filter(|(path, _)| path.contains(".multiPoint.")) {
         let overrides = plugins.score.enabled.iter().any(|other| other.name == plugin.name);
-        if plugin.weight.is_some() && overrides {
+        if plugin.weight.is_some() && overrides && !seen.merged.spelled_out {
             let message = format!(
                 "this weight has no effect: {} is named at score, and that entry counts",
                 plugin.name
@@ -56,9 +56,24 @@ fn unused(seen: &Seen<'_>, problems: &mut Problems) {
     }
 }
 
+fn scores(seen: &Seen<'_>, plugin: &PluginFields) -> bool {
+    seen.known.get(&plugin.name).is_some_and(|known| known.points().contains(&Point::Score))
+}
+
 fn zero_or_negative(seen: &Seen<'_>, problems: &mut Problems) {
     for (path, plugin) in setting(seen) {
         let problem = match plugin.weight {
+            Some(0) if seen.merged.spelled_out || !scores(seen, plugin) => continue,
+            Some(0) if path.contains(".multiPoint.") => seen
+                .text
+                .warning(
+                    path,
+                    format!(
+                        "the weight 0 counts as 1 in multiPoint, as in kube-scheduler: {} scores",
+                        plugin.name
+                    ),
+                )
+                .hint("disable the plugin at score instead, or write 1"),
             Some(0) => seen
                 .text
                 .warning(

@@ -40,22 +40,11 @@ impl Translation {
         self.filters.contains(&plugin) || self.scores.iter().any(|(name, _)| *name == plugin)
     }
 
-    /// One way to score resources is NodeResourcesFit's; of several, each gets the plugin of its own that it
-    /// once had.
+    /// The way to score resources is NodeResourcesFit's.
     fn strategy_config(&mut self) -> Vec<(&'static str, Value)> {
-        let strategies = std::mem::take(&mut self.strategies);
-        if let [(strategy, weight)] = &*strategies {
-            self.score("NodeResourcesFit", *weight);
-            return vec![("NodeResourcesFit", HERE.map([("scoringStrategy", strategy.of_fit())]))];
-        }
-        let mut config = Vec::new();
-        for (strategy, weight) in strategies {
-            self.score(strategy.plugin(), weight);
-            if let Strategy::Ratio(given) = strategy {
-                config.push(("RequestedToCapacityRatio", given));
-            }
-        }
-        config
+        let Some((strategy, weight, _)) = self.strategies.pop() else { return Vec::new() };
+        self.score("NodeResourcesFit", weight);
+        vec![("NodeResourcesFit", HERE.map([("scoringStrategy", strategy.of_fit())]))]
     }
 
     fn added_affinity(&mut self) -> Option<Value> {
@@ -86,7 +75,8 @@ impl Translation {
 }
 
 impl Strategy {
-    fn plugin(&self) -> &'static str {
+    /// The plugin of its own that it once had, and still has here.
+    pub(super) fn plugin(&self) -> &'static str {
         match self {
             Self::Least => "NodeResourcesLeastAllocated",
             Self::Most => "NodeResourcesMostAllocated",

@@ -18,7 +18,7 @@ pub(super) const DESCRIPTIONS: &[(&str, &str)] = &[
     ("kubeconfig", "The kubeconfig file; empty: as the environment says."),
     ("acceptContentTypes", "What is accepted from the API server; empty: as contentType."),
     ("contentType", "What is sent to the API server. Default application/vnd.kubernetes.protobuf."),
-    ("qps", "Requests to the API server in a second. Default 50."),
+    ("qps", "Requests to the API server in a second; negative: without limit, which is the default."),
     ("burst", "Requests to the API server at once, beyond qps. Default 100."),
     ("enableProfiling", "Whether profiles of the process can be asked for. Default true."),
     (

@@ -7,6 +7,7 @@ mod policy;
 mod properties;
 mod reports;
 mod schema;
+mod written;
 
 use supercargo_config::{Loaded, load};
 use supercargo_manifest::{Problems, Source};

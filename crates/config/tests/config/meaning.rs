@@ -172,6 +172,21 @@ fn an_old_default_in_new_words_differs_in_nothing() {
 }
 
 #[test]
+fn the_order_of_keys_is_no_difference() {
+    let with_point = |point: &str| {
+        configuration(&format!(
+            "profiles: [{{pluginConfig: [{{name: NodeResourcesFit, args: {{scoringStrategy: \
+             {{type: RequestedToCapacityRatio, requestedToCapacityRatio: {{shape: [{{{point}}}]}}}}}}}}]}}]\n"
+        ))
+    };
+    let changes = |one: &str, other: &str| {
+        diff(&with_point(one), &with_point(other), &supercargo_plugins::registry()).len()
+    };
+    assert_eq!(changes("utilization: 0, score: 5", "score: 5, utilization: 0"), 0);
+    assert_eq!(changes("utilization: 0, score: 5", "utilization: 0, score: 6"), 1);
+}
+
+#[test]
 fn tells_what_changes_in_meaning() {
     let before = configuration("parallelism: 16\n");
     let after = configuration(

@@ -5,7 +5,7 @@ use supercargo_manifest::Source;
 
 /// Translates a policy, and checks that the translation can be used.
 fn migrated(policy: &str) -> String {
-    let migrated = migrate(&Source::new("policy.json", policy))
+    let migrated = migrate(&Source::new("policy.json", policy), &supercargo_plugins::registry())
         .unwrap_or_else(|problems| panic!("{policy}\n{problems}"));
     let loaded = load(&Source::new("migrated.yaml", &*migrated.yaml), &supercargo_plugins::registry());
     let loaded = loaded.unwrap_or_else(|problems| panic!("{}\n{problems}", migrated.yaml));
@@ -72,7 +72,8 @@ fn what_is_wrong_is_told() {
         "kind: Policy\nextenders:\n- urlprefix: http://x\n  filterverbs: f\n",
         "kind: Policy\npriorities:\n- name: Mine\n  weight: 1\n  argument: {}\n",
     ];
-    let reports =
-        policies.map(|policy| migrate(&Source::new("policy.yaml", policy)).expect_err(policy).to_string());
+    let registry = supercargo_plugins::registry();
+    let reports = policies
+        .map(|policy| migrate(&Source::new("policy.yaml", policy), &registry).expect_err(policy).to_string());
     insta::assert_snapshot!("policy_errors", reports.join("\n\n----\n\n"));
 }

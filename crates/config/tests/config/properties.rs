@@ -65,7 +65,7 @@ proptest! {
     fn no_text_makes_it_panic(text in ".*") {
         let source = Source::new("x", text);
         let _ = load(&source, &supercargo_plugins::registry());
-        let _ = migrate(&source);
+        let _ = migrate(&source, &supercargo_plugins::registry());
     }
 
     #[test]
@@ -75,18 +75,21 @@ proptest! {
         if let Err(problems) = load(&source, &supercargo_plugins::registry()) {
             prop_assert!(problems.has_errors(), "{}", problems);
         }
-        let _ = migrate(&source);
-        let _ = migrate(&Source::new("x", format!("kind: Policy\n{lines}")));
+        let _ = migrate(&source, &supercargo_plugins::registry());
+        let policy = Source::new("x", format!("kind: Policy\n{lines}"));
+        let _ = migrate(&policy, &supercargo_plugins::registry());
     }
 
     #[test]
-    fn what_is_written_out_means_the_same(set in plugin_set()) {
-        if let Ok(loaded) = load_v1(&format!("profiles: [{{plugins: {{{set}}}}}]\n")) {
+    fn what_is_written_out_means_the_same(set in plugin_set(), qps in -2.0..90.0_f32, burst in 0..200_u32) {
+        let connection = format!("clientConnection: {{qps: {qps}, burst: {burst}}}");
+        if let Ok(loaded) = load_v1(&format!("{connection}\nprofiles: [{{plugins: {{{set}}}}}]\n")) {
             let registry = supercargo_plugins::registry();
             let text = loaded.configuration.to_yaml(&registry);
             let again = load(&Source::new("again.yaml", &*text), &registry);
             let again = again.map_err(|problems| TestCaseError::fail(format!("{text}\n{problems}")))?;
             prop_assert_eq!(again.configuration.effective(), loaded.configuration.effective());
+            prop_assert_eq!(&again.configuration.client_connection, &loaded.configuration.client_connection);
             prop_assert!(diff(&loaded.configuration, &again.configuration, &registry).is_empty());
         }
     }

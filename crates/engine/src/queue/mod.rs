@@ -111,8 +111,6 @@ pub struct SchedulingQueue {
     error_backoff: KeptBack,
     unschedulable: UnschedulablePods,
     in_flight: InFlight,
-    /// Pods for which a plugin has something under way, by uid; they are not tried meanwhile.
-    holds: HashMap<Name, Name>,
     arrivals: u64,
     reasons: Reasons,
     incoming: Incoming,
@@ -141,7 +139,6 @@ impl SchedulingQueue {
             error_backoff: KeptBack::default(),
             unschedulable: UnschedulablePods::default(),
             in_flight: InFlight::default(),
-            holds: HashMap::default(),
             arrivals: 0,
             reasons: Reasons::default(),
             incoming: Incoming::default(),
@@ -293,7 +290,6 @@ impl SchedulingQueue {
     ) -> Option<Place> {
         let at = at.into();
         nominations.forget(uid);
-        self.holds.remove(uid);
         let slot = self.entries.find(uid)?;
         let place = self.entries.at(slot).place();
         if self.entries.at(slot).is_queued() {
@@ -324,17 +320,6 @@ impl SchedulingQueue {
             self.wake(*event, &happened.change, |pod| &*pod.uid != uid, at);
         }
         self.record(&happened.events, &happened.change);
-    }
-
-    /// A plugin has something under way for a pod, such as evictions: whatever happens, it is not tried until that is
-    /// [over](Self::release). What would have woken it meanwhile has to happen again.
-    pub fn hold(&mut self, uid: Name, plugin: Name) {
-        self.holds.insert(uid, plugin);
-    }
-
-    /// What was under way for a pod is over. It waits on for events.
-    pub fn release(&mut self, uid: &str) {
-        self.holds.remove(uid);
     }
 
     /// Gives pods their turn now. One that is being scheduled gets it when it comes back.

@@ -3,9 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use supercargo_framework::{
-    Status,
     event::{Action, Change, Event, Resource},
-    preemption::Rejection,
     queueing::QueueView,
     stopwatch::Stopwatch,
 };
@@ -225,18 +223,11 @@ impl SchedulingQueue {
         }
     }
 
-    /// Asks the PreEnqueue plugins, and looks for what is under way for the pod.
+    /// Asks the PreEnqueue plugins.
     fn is_held(&mut self, slot: usize, cluster: &Cluster) -> bool {
         let entry = self.entries.at(slot);
         let view = QueueView { cluster, pending: &*self };
-        let under_way = self.holds.get(&entry.pod.uid).map(|plugin| Rejection {
-            plugin: plugin.clone(),
-            status: Status::unresolvable("what is under way for this pod has to end first"),
-        });
-        let verdict = match under_way {
-            Some(rejection) => Err(rejection),
-            None => entry.rules.pre_enqueue(&view, &entry.pod, entry.held_by.as_ref()),
-        };
+        let verdict = entry.rules.pre_enqueue(&view, &entry.pod, entry.held_by.as_ref());
         let entry = self.entries.at_mut(slot);
         match verdict {
             Ok(()) => {

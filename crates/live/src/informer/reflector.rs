@@ -13,7 +13,7 @@ use super::{
     InformerHealth, Resource, WatchEvent,
     backoff::Backoff,
     complaints::Complaints,
-    known::Known,
+    known_objects::KnownObjects,
     paths,
     wire::{self, Head},
 };
@@ -78,7 +78,7 @@ pub(super) struct Reflector {
     resource: Resource,
     watch_events: mpsc::Sender<WatchEvent>,
     health: InformerHealth,
-    known: Known,
+    known: KnownObjects,
     /// The last version that is known.
     version: String,
     backoff: Backoff,
@@ -103,14 +103,15 @@ impl Reflector {
         resource: Resource,
         watch_events: mpsc::Sender<WatchEvent>,
         health: InformerHealth,
+        complaints: Complaints,
     ) -> Self {
         Self {
             world,
-            complaints: Complaints::new(resource.kind),
+            complaints,
             resource,
             watch_events,
             health,
-            known: Known::default(),
+            known: KnownObjects::default(),
             version: String::new(),
             backoff: Backoff::new(),
             streaming: Streaming::Untried,
@@ -184,7 +185,7 @@ impl Reflector {
                 Heard::Nonsense => break "a line that is no JSON".to_owned(),
             }
         };
-        self.complaints.say(&*self.world, &format!("streaming list {why}; asking for pages"));
+        self.complaints.say(&*self.world, self.kind(), &format!("streaming list {why}; asking for pages"));
         self.streaming = self.streaming.failed();
         Ok(Step::List)
     }
@@ -305,7 +306,7 @@ impl Reflector {
                 None => {
                     self.unsure = true;
                     self.health.lost(&self.resource, self.world.uptime());
-                    self.complaints.say(&*self.world, "watch gone silent; opening it anew");
+                    self.complaints.say(&*self.world, self.kind(), "watch gone silent; opening it anew");
                     return Ok(Step::Resume);
                 }
             };
@@ -360,7 +361,7 @@ impl Reflector {
 
     async fn trouble(&mut self, next: Step, what: &str) -> Result<Step, Unheard> {
         self.health.lost(&self.resource, self.world.uptime());
-        self.complaints.say(&*self.world, what);
+        self.complaints.say(&*self.world, self.kind(), what);
         let wait = self.backoff.next(&*self.world);
         self.world.sleep(wait).await;
         Ok(next)

@@ -100,6 +100,22 @@ fn the_first_makes_the_lease_and_renews_it() {
 }
 
 #[test]
+fn a_lease_for_ever_is_waited_for_as_long_as_any_other() {
+    for seconds_told in [u64::MAX, 1 << 40, 1 << 31] {
+        let server = SharedServer::default();
+        let foreign = json!({"metadata": {"resourceVersion": "1"},
+            "spec": {"holderIdentity": "other", "leaseDurationSeconds": seconds_told, "renewTime": "2026-01-01T00:00:00Z"}});
+        *server.lock().unwrap() = Server { lease: Some(foreign), version: 1, ..Server::default() };
+        let world = world_of(&server);
+        let a = candidate(&world, "a");
+        world.run_for(seconds(10));
+        assert!(!a.is_held(), "{seconds_told}");
+        world.run_for(seconds(15));
+        assert!(a.is_held(), "{seconds_told}");
+    }
+}
+
+#[test]
 fn who_stands_by_asks_for_nothing_until_it_campaigns() {
     let server = SharedServer::default();
     let world = world_of(&server);

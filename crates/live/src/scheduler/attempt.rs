@@ -8,29 +8,24 @@ use supercargo_engine::{
 use supercargo_framework::{
     Code,
     assumed::ReserveCycle,
-    points::Permission,
+    binding_signal::BindingSignal,
     preemption::{Claim, Rejection, no_node_available},
-    profile::Profile,
     registry::Point,
     waiting::WaitingPod,
 };
-use supercargo_model::{Cluster, Name, Pod};
+use supercargo_model::{Name, Pod};
 
 use super::{
     Assumed, PODS_TARGET, Scheduler,
-    binding::{self, Job, PermitWait, first_to_pre_bind},
+    binding::{self, Job},
     inspector::LastFailure,
     meter::{Attempted, DecidedBy, Task},
     records::RecordKind,
-    signal::BindingSignal,
 };
 use crate::status::{Nomination, Reason};
 
 /// Of how many nodes the scores are logged, at most.
 const MAX_LOGGED_NODES: usize = 50;
-
-/// No plugin makes a pod wait for longer.
-const MAX_PERMIT_WAIT: Duration = Duration::from_secs(15 * 60);
 
 impl Scheduler {
     pub(super) fn attempt(&mut self, popped: Popped) {
@@ -85,7 +80,7 @@ impl Scheduler {
         took: Duration,
     ) {
         let pod = popped.pod.clone();
-        tracing::debug!(pod = %pod.key(), node = ?decision.node(), feasible = decision.feasible.len(),
+        tracing::debug!(pod = %pod.key(), node = decision.node().map(|node| &**node), feasible = decision.feasible.len(),
             refused = decision.rejected.len(), ?took, "decided");
         self.meter.decided(&pod.spec.scheduler_name, DecidedBy::Asking, took);
         match decision.node().cloned() {
@@ -135,7 +130,7 @@ impl Scheduler {
             profile.profile.timed_point(Point::Reserve, reserve, code)
         };
         let cluster = self.engine.cluster();
-        let permit = || ask_permission(&profile.profile, cluster, &pod, &node);
+        let permit = || profile.profile.ask_permission(cluster, &pod, &node);
         let permitted = match reserved {
             Ok(()) => profile
                 .profile
@@ -152,7 +147,7 @@ impl Scheduler {
                 return self.not_placed(step, &pod, rejection, started);
             }
         };
-        let prepares = first_to_pre_bind(&profile, &pod, &node);
+        let prepares = profile.profile.first_to_pre_bind(&pod, &node);
         let signal = BindingSignal::new(!waits.is_empty(), prepares.is_some());
         if waits.is_empty() {
             // Nothing that happens from here on can make a difference to whether the pod is refused.
@@ -194,21 +189,15 @@ impl Scheduler {
     fn no_node(&mut self, pod: &Arc<Pod>, decision: &Decision, started: Duration) {
         let message = decision.message().unwrap_or_default();
         let failure = decision.failure().unwrap_or(Failure::Error);
-        let claim = match &decision.preemption {
-            Some(Ok(nomination)) => {
-                self.make_room(pod, nomination);
-                Claim::On(nomination.node.clone())
-            }
-            _ if decision.clears_nomination => Claim::Dropped,
-            // It is no time to evict anybody: what was promised before is still under way.
-            _ => Claim::Kept,
-        };
+        if let Some(Ok(nomination)) = &decision.preemption {
+            self.preempt(pod, nomination);
+        }
         // Without any node it is nobody's fault, and tried again as after an error; but no error it is.
         let reason = match decision.outcome {
             Outcome::Error { .. } => Reason::SchedulerError,
             _ => Reason::Unschedulable,
         };
-        self.failed(pod, failure, reason, claim, &message, started);
+        self.failed(pod, failure, reason, decision.claim(), &message, started);
     }
 
     /// A plugin of the scheduling cycle refused the node after it was chosen, or failed.
@@ -247,7 +236,7 @@ impl Scheduler {
             Reason::SchedulerError => Attempted::Error,
         };
         self.meter.attempted(&pod.spec.scheduler_name, how, now - started);
-        tracing::info!(target: PODS_TARGET, pod = %pod.key(), message, "not scheduled");
+        tracing::info!(target: PODS_TARGET, pod = %pod.key(), reason = message, "not scheduled");
         self.recorder.keep(pod, || RecordKind::Failed {
             message: message.to_owned(),
             nominated_node: match &claim {
@@ -277,27 +266,6 @@ impl Scheduler {
 
 fn code<T>(result: &Result<T, Rejection>) -> Option<Code> {
     result.as_ref().err().map(|rejection| rejection.status.code)
-}
-
-/// Asks the Permit plugins, all of them unless one refuses. Those that make the pod wait.
-fn ask_permission(
-    profile: &Profile,
-    cluster: &Cluster,
-    pod: &Arc<Pod>,
-    node: &Name,
-) -> Result<Vec<PermitWait>, Rejection> {
-    let mut waits = Vec::new();
-    for (name, plugin) in profile.permits() {
-        match plugin.permit(cluster, pod, node) {
-            Ok(Permission::Granted) => {}
-            Ok(Permission::Wait { timeout, word }) => {
-                let timeout = timeout.min(MAX_PERMIT_WAIT);
-                waits.push(PermitWait { plugin: name.clone(), timeout, word });
-            }
-            Err(status) => return Err(Rejection { plugin: name.clone(), status }),
-        }
-    }
-    Ok(waits)
 }
 
 /// Logs each plugin's score for each node, the best first.

@@ -13,12 +13,13 @@ use supercargo_engine::{At, EngineProfile, Failure, Popped};
 use supercargo_extender::{BindError, Extenders};
 use supercargo_framework::{
     Code, Status, Verdict,
+    binding_signal::{BindingSignal, CalledOff},
     event::Change,
     handle::Effect,
-    points::{Binding, Bound as BoundBy, PermitHandle},
+    points::{Binding, Bound as BoundBy},
     preemption::{Claim, Rejection},
     registry::Point,
-    waiting::WaitingPods,
+    waiting::{PermitWait, WaitingPods},
 };
 use supercargo_model::{Key, Name, Pod};
 use tokio::sync::{Semaphore, mpsc};
@@ -26,7 +27,6 @@ use tokio::sync::{Semaphore, mpsc};
 use super::{
     Assumed, PODS_TARGET, Report, Scheduler,
     meter::{Attempted, Counted, Meter},
-    signal::{BindingSignal, CalledOff},
     status_writer::Statuses,
 };
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
     lease::Lease,
     requests,
     status::{Nomination, Reason},
-    world::{Reply, SharedWorld, Unanswered, run_aside, within},
+    world::{Reply, SharedWorld, Unanswered, run_aside},
 };
 
 /// How often a binding is sent again that the server was too busy to take.
@@ -49,18 +49,18 @@ const BINDINGS_AT_ONCE: usize = 32;
 const MAX_READY: usize = 1024;
 
 /// The turns that bindings take on their way to the API server.
-pub(super) struct Turns {
+pub(super) struct BindingTurns {
     turns: Semaphore,
     ready: AtomicUsize,
 }
 
-impl Default for Turns {
+impl Default for BindingTurns {
     fn default() -> Self {
         Self { turns: Semaphore::new(BINDINGS_AT_ONCE), ready: AtomicUsize::new(0) }
     }
 }
 
-impl Turns {
+impl BindingTurns {
     /// Whether so many pods wait for their turn that no more should be decided.
     pub(super) fn are_many(&self) -> bool {
         self.ready.load(Ordering::Relaxed) >= MAX_READY
@@ -72,13 +72,6 @@ impl Turns {
         self.ready.fetch_sub(1, Ordering::Relaxed);
         turn.map_err(|_| Status::error("the scheduler stops"))
     }
-}
-
-/// A plugin that makes a pod wait for its permission.
-pub(super) struct PermitWait {
-    pub(super) plugin: Name,
-    pub(super) timeout: Duration,
-    pub(super) word: PermitHandle,
 }
 
 /// What is to be carried out.
@@ -221,20 +214,9 @@ async fn announce(job: &Job) {
     }
 }
 
-/// The first PreBind plugin that has something to do for a pod.
-pub(super) fn first_to_pre_bind(profile: &EngineProfile, pod: &Pod, node: &str) -> Option<Name> {
-    let mut plugins = profile.profile.pre_binders();
-    plugins.find(|(_, plugin)| plugin.is_needed(pod, node)).map(|(name, _)| name.clone())
-}
-
-/// Why a binding ends that was called off while PreBind was at work, in kube-scheduler's words.
+/// Why a binding ends that was called off while PreBind was at work.
 fn called_off_in_pre_bind(job: &Job, why: CalledOff) -> Failed {
-    let plugin = job.prepares.as_deref().unwrap_or_default();
-    let cause = match why {
-        CalledOff::Preempted(by) => format!("preempted by {by}"),
-        CalledOff::Removed => "removed".to_owned(),
-    };
-    Failed::error(format!("running PreBind plugin \"{plugin}\": {cause}"))
+    Failed::error(why.in_pre_bind(job.prepares.as_deref().unwrap_or_default()))
 }
 
 fn by(plugin: &str, status: Status) -> Rejection {
@@ -248,7 +230,8 @@ async fn wait_for_permission(world: &SharedWorld, job: &Job) -> Result<(), Faile
     }
     let began = world.uptime();
     let waited = |code| job.meter.waited_on_permit(code, world.uptime() - began);
-    let permissions = Box::pin(try_join_all(job.waits.iter().map(|wait| permission(world, wait))));
+    let permissions =
+        Box::pin(try_join_all(job.waits.iter().map(|wait| wait.permission(world.sleep(wait.timeout)))));
     let permitted = select(permissions, Box::pin(job.signal.called_off())).await;
     job.waiting.remove(&job.popped.pod.uid);
     let rejection = match permitted {
@@ -260,37 +243,13 @@ async fn wait_for_permission(world: &SharedWorld, job: &Job) -> Result<(), Faile
             return Ok(());
         }
         Either::Left((Err(rejection), _)) => rejection,
-        Either::Right((CalledOff::Preempted(plugin), _)) => by(&plugin, Status::error("preempted")),
-        Either::Right((CalledOff::Removed, _)) => by("", Status::unschedulable("removed")),
+        Either::Right((why, _)) => why.on_permit(),
     };
     waited(Some(rejection.status.code));
     if rejection.status.is_rejection() {
         return Err(Failed::Refused(rejection));
     }
     Err(Failed::error(format!("waiting on permit for pod: {}", rejection.status.message())))
-}
-
-async fn permission(world: &SharedWorld, wait: &PermitWait) -> Result<(), Rejection> {
-    let PermitWait { plugin, timeout, word } = wait;
-    let late = || {
-        let span = go_duration(*timeout);
-        Err(Status::unschedulable(format!("rejected due to timeout after waiting {span} at plugin {plugin}")))
-    };
-    let said = within(&**world, *timeout, word.clone()).await;
-    said.unwrap_or_else(late).map_err(|status| by(plugin, status))
-}
-
-/// A span as Go writes it: `1m30s`.
-fn go_duration(span: Duration) -> String {
-    let (hours, minutes) = (span.as_secs() / 3600, span.as_secs() / 60 % 60);
-    let seconds = (span - Duration::from_secs(span.as_secs() / 60 * 60)).as_secs_f64();
-    match (hours, minutes) {
-        (0, 0) if span.is_zero() => "0s".to_owned(),
-        (0, 0) if seconds < 1.0 => format!("{}ms", span.as_secs_f64() * 1000.0),
-        (0, 0) => format!("{seconds}s"),
-        (0, _) => format!("{minutes}m{seconds}s"),
-        _ => format!("{hours}h{minutes}m{seconds}s"),
-    }
 }
 
 /// Does what has to be done before the pod can be bound.
@@ -362,7 +321,7 @@ async fn bind_by_extender(world: &SharedWorld, job: &Job) -> Option<Result<(), F
 pub(super) async fn send_binding(
     world: &SharedWorld,
     lease: Option<&Lease>,
-    turns: &Turns,
+    turns: &BindingTurns,
     binding: &Binding,
 ) -> Verdict {
     let _turn = turns.take().await?;
@@ -461,26 +420,6 @@ impl Scheduler {
                 self.queue.happened(&released, at);
                 self.failed(pod, Failure::Error, reason, Claim::Dropped, &message, started);
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_are_written_as_go_does() {
-        let cases = [
-            (0, "0s"),
-            (250, "250ms"),
-            (1_000, "1s"),
-            (1_500, "1.5s"),
-            (60_000, "1m0s"),
-            (5_430_000, "1h30m30s"),
-        ];
-        for (millis, written) in cases {
-            assert_eq!(go_duration(Duration::from_millis(millis)), written);
         }
     }
 }

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use supercargo_framework::{
     Status, Verdict,
+    checks::WaitingCheck,
     handle::{
         ApiError, ApiFailure, ApiRequest, Check, Effect, Handle, Level, Look, Measured, Occurrence, Verb,
         View, Work,
@@ -24,9 +25,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Report,
-    binding::{Turns, send_binding},
+    binding::{BindingTurns, send_binding},
     meter::{Meter, Task, VolumeStage},
-    waits::Wait,
 };
 use crate::{
     events::{Event, EventRecorder},
@@ -41,7 +41,7 @@ const STOPS: &str = "the scheduler stops";
 pub(super) struct LiveHandle {
     pub(super) world: SharedWorld,
     pub(super) lease: Option<Lease>,
-    pub(super) turns: Arc<Turns>,
+    pub(super) turns: Arc<BindingTurns>,
     pub(super) recorder: EventRecorder,
     pub(super) report_to: mpsc::UnboundedSender<Report>,
     pub(super) meter: Arc<dyn Meter>,
@@ -89,7 +89,11 @@ impl Handle for LiveHandle {
     fn until(&self, check: Check) -> Effect<'static, Verdict> {
         let id = self.checks.fetch_add(1, Ordering::Relaxed);
         let (found, ends) = oneshot::channel();
-        let sent = self.report_to.send(Report::Check(id, Wait { check, found }));
+        // Whoever waited may have given up since.
+        let found = Box::new(move || {
+            let _ = found.send(());
+        });
+        let sent = self.report_to.send(Report::Check(id, WaitingCheck { check, found }));
         let takes_back = TakesBack { check: id, report_to: Some(self.report_to.clone()) };
         Box::pin(async move {
             let found = if sent.is_ok() { ends.await.ok() } else { None };
@@ -157,6 +161,7 @@ impl Handle for LiveHandle {
             Measured::Victims(victims) => self.meter.preempts(victims),
             Measured::Evicted { success, took } => self.meter.evicted(success, took),
             Measured::UnreadableInput => self.meter.input_is_unreadable(),
+            Measured::MissingInput(is_missing) => self.meter.input_is_missing(is_missing),
         }
     }
 

@@ -118,6 +118,9 @@ pub trait Meter: Send + Sync {
     /// What an operator wrote for a plugin could not be read.
     fn input_is_unreadable(&self) {}
 
+    /// What an operator is to write for a plugin is not there, or is there again.
+    fn input_is_missing(&self, _is_missing: bool) {}
+
     /// How things stand; told about once a second.
     fn queue_stats(&self, _standing: &QueueStats) {}
 

@@ -13,9 +13,7 @@ pub mod meter;
 mod preemption;
 pub mod records;
 mod reporter;
-mod signal;
 mod status_writer;
-mod waits;
 mod watch_events;
 
 #[cfg(test)]
@@ -32,13 +30,15 @@ use supercargo_engine::{At, Engine, Place, Popped, QueueSettings, Removal, Sched
 use supercargo_extender::{Extenders, Originals};
 use supercargo_framework::{
     assumed::AssumedObjects,
-    handle::{Handle, Look},
+    binding_signal::BindingSignal,
+    checks::{Checks, WaitingCheck},
+    handle::{Dependency, Handle, Look, View},
     preemption::PreemptionCycle,
     profile::Profile,
     stopwatch::Stopwatch,
     waiting::WaitingPods,
 };
-use supercargo_model::{Declared, Name, Pod, object::Kind};
+use supercargo_model::{Declared, Key, Name, Pod, object::Kind};
 use tokio::sync::{mpsc, watch};
 
 use crate::{
@@ -46,15 +46,13 @@ use crate::{
     lease::Lease,
     world::SharedWorld,
 };
-use binding::{Bound, Turns};
+use binding::{BindingTurns, Bound};
 use extender_calls::{Answered, ExtenderCalls};
 use handle::LiveHandle;
 use inspector::LastFailure;
 use meter::{Meter, QueueStats, Timed};
 use records::{Recorder, Records};
 use reporter::Reporter;
-use signal::BindingSignal;
-use waits::{Wait, Waits};
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -106,7 +104,7 @@ enum Report {
     /// A plugin looks at the picture.
     Look(Look),
     /// A plugin waits for a check.
-    Check(u64, Wait),
+    Check(u64, WaitingCheck),
     /// Nobody waits for a check any more.
     CheckOver(u64),
     /// A plugin gives a pod its turn.
@@ -141,14 +139,14 @@ pub struct Scheduler {
     synced: watch::Sender<bool>,
     assumed: HashMap<Name, Assumed>,
     assumed_objects: AssumedObjects,
-    waits: Waits,
+    checks: Checks,
     waiting: WaitingPods,
     /// A plugin reads the time.
     reads_time: bool,
     extenders: Arc<Extenders>,
     originals: Originals,
     extender_calls: ExtenderCalls,
-    binding_turns: Arc<Turns>,
+    binding_turns: Arc<BindingTurns>,
     reporter: Reporter,
     recorder: Recorder,
     /// Why the pods that wait were not placed the last time, by uid.
@@ -169,7 +167,7 @@ impl Scheduler {
         engine.profiles().time_with(&timed);
         let recorder = Recorder::new(&world);
         let (reporter, waiting) = (Reporter::new(&world, host, lease.clone()), WaitingPods::default());
-        let binding_turns: Arc<Turns> = Arc::default();
+        let binding_turns: Arc<BindingTurns> = Arc::default();
         let handle: Arc<dyn Handle> = Arc::new(LiveHandle {
             world: world.clone(),
             lease: lease.clone(),
@@ -200,7 +198,7 @@ impl Scheduler {
             synced: watch::Sender::new(false),
             assumed: HashMap::default(),
             assumed_objects: AssumedObjects::default(),
-            waits: Waits::default(),
+            checks: Checks::default(),
             waiting,
             reads_time,
             extenders,
@@ -314,11 +312,29 @@ impl Scheduler {
             }
             Report::Asked(question) => question(self),
             Report::Look(look) => look(&self.view()),
-            Report::Check(id, wait) => self.check(id, wait),
-            Report::CheckOver(id) => drop(self.waits.take(id)),
+            Report::Check(id, check) => self.with_checks(|checks, view| checks.run(id, check, view)),
+            Report::CheckOver(id) => drop(self.checks.take(id)),
             Report::Activate(uid) => self.activate(&uid),
             Report::LookAgain(uid, plugin) => self.look_again(&uid, &plugin),
         }
+    }
+
+    /// Runs checks on the picture as it is now.
+    fn with_checks(&mut self, run: impl FnOnce(&mut Checks, &View<'_>)) {
+        let Self { checks, engine, queue, .. } = self;
+        let view = View { cluster: engine.cluster(), nominations: engine.nominations(), pending: queue };
+        run(checks, &view);
+    }
+
+    /// Runs the checks that depend on an object which has come, changed or gone.
+    fn check_after_change_of(&mut self, kind: Kind, key: &Key) {
+        if !self.checks.is_empty() {
+            self.check_those_that_depend_on(&Dependency::Object(kind, key.clone()));
+        }
+    }
+
+    fn check_those_that_depend_on(&mut self, dependency: &Dependency) {
+        self.with_checks(|checks, view| checks.run_after(dependency, view));
     }
 
     /// Gives a pod its turn, if this plugin held it back.

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
+    binding_signal::CalledOff,
     handle::View,
     preemption::{Nomination, PreemptionCycle},
 };
 use supercargo_model::Pod;
 
-use super::{Scheduler, signal::CalledOff};
+use super::Scheduler;
 use crate::status;
 
 impl Scheduler {
     /// Has room made for a pod as a plugin found it.
-    pub(super) fn make_room(&mut self, pod: &Arc<Pod>, nomination: &Nomination) {
+    pub(super) fn preempt(&mut self, pod: &Arc<Pod>, nomination: &Nomination) {
         if let Some(profile) = self.engine.profiles().shared(&pod.spec.scheduler_name) {
-            profile.profile.make_room(self, pod, nomination);
+            profile.profile.preempt(self, pod, nomination);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use supercargo_engine::{At, Removal};
 use supercargo_framework::{
+    binding_signal::CalledOff,
     event::{Action, Change, Event, Resource},
     handle::Dependency,
     points::Observed,
@@ -13,7 +14,7 @@ use supercargo_model::{
     object::{Kind, Object},
 };
 
-use super::{Assumed, Scheduler, signal::CalledOff};
+use super::{Assumed, Scheduler};
 use crate::informer::WatchEvent;
 
 impl Scheduler {
@@ -82,7 +83,19 @@ impl Scheduler {
         if self.unsynced.is_empty() {
             let cluster = self.engine.cluster();
             tracing::info!(nodes = cluster.node_count(), pods = cluster.pods().len(), "caches synced");
+            self.tell_missing();
             self.synced.send_replace(true);
+        }
+    }
+
+    /// Tells plugins which of the objects that are watched for them are not there.
+    fn tell_missing(&self) {
+        for profile in self.engine.profiles().iter() {
+            for (_, kind, key) in profile.watched() {
+                if self.engine.cluster().object(kind, &key).is_none() {
+                    profile.observe(&Observed::Missing { kind, key: &key });
+                }
+            }
         }
     }
 
@@ -150,7 +163,7 @@ impl Scheduler {
             if pod.node.as_ref() == Some(&node) {
                 self.assumed_objects.keep(&pod.uid);
             } else {
-                tracing::warn!(pod = %pod.key(), ours = %node, theirs = ?pod.node, "somebody else bound the pod");
+                tracing::warn!(pod = %pod.key(), ours = %node, theirs = pod.node.as_deref(), "somebody else bound the pod");
                 self.unreserve(&ours, &node);
             }
         }

@@ -29,7 +29,7 @@ use supercargo_model::{
 
 use eviction::{EVICTIONS_AT_ONCE, Eviction, Preempted, preempted};
 use under_way::UnderWay;
-use victims::Trial;
+use victims::DryRun;
 
 /// The plugin's name.
 pub const NAME: &str = "DefaultPreemption";
@@ -101,7 +101,7 @@ impl DefaultPreemption {
         share.max(self.min_candidates as usize).min(nodes)
     }
 
-    fn preempt(
+    fn nominate(
         &self,
         runner: &dyn FilterRunner,
         pod: &Pod,
@@ -140,7 +140,7 @@ impl DefaultPreemption {
             count => (runner.seed() % count as u64) as usize,
         };
         for node in nodes[start..].iter().chain(&nodes[..start]) {
-            match Trial::new(runner, pod, node).candidate() {
+            match DryRun::new(runner, pod, node).candidate() {
                 Ok(candidate) => candidates.push(candidate),
                 Err(status) => {
                     let plugin = NAME.into();
@@ -248,14 +248,14 @@ impl PostFilter for DefaultPreemption {
         pod: &Pod,
         verdicts: &NodeVerdicts,
     ) -> Result<Nomination, NotNominated> {
-        self.preempt(runner, pod, verdicts).map_err(in_words)
+        self.nominate(runner, pod, verdicts).map_err(in_words)
     }
 
-    fn makes_room(&self) -> bool {
+    fn preempts(&self) -> bool {
         true
     }
 
-    fn make_room(&self, cycle: &mut dyn PreemptionCycle, pod: &Arc<Pod>, nomination: &Nomination) {
+    fn preempt(&self, cycle: &mut dyn PreemptionCycle, pod: &Arc<Pod>, nomination: &Nomination) {
         if let Some(handle) = self.handle.get() {
             self.evict(handle, cycle, pod, nomination);
         }

@@ -11,14 +11,14 @@ use supercargo_model::{NodeInfo, Pod, Timestamp, pod_owner::PodDisruptionBudget}
 use super::{NO_VICTIMS, is_victim};
 
 /// A node as it would be without some of its pods.
-pub(super) struct Trial<'a> {
+pub(super) struct DryRun<'a> {
     runner: &'a dyn FilterRunner,
     pod: &'a Pod,
     node: NodeInfo,
     state: FilterState,
 }
 
-impl<'a> Trial<'a> {
+impl<'a> DryRun<'a> {
     pub(super) fn new(runner: &'a dyn FilterRunner, pod: &'a Pod, node: &NodeInfo) -> Self {
         Self { runner, pod, node: node.clone(), state: runner.state() }
     }

@@ -31,7 +31,7 @@ pub(super) struct Written {
 
 /// A bound of a node's creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bound {
+pub(super) enum CreationBound {
     After(Timestamp),
     Before(Timestamp),
     Since(Duration),
@@ -40,16 +40,16 @@ pub(super) enum Bound {
 
 impl Written {
     /// The bound; or what is wrong with its value.
-    pub(super) fn read(&self) -> Result<Bound, String> {
+    pub(super) fn read(&self) -> Result<CreationBound, String> {
         let value = match (&self.value, &*self.values) {
             (Some(value), []) | (None, [value]) => value,
             _ => return Err("expected exactly one value".to_owned()),
         };
         Ok(match self.operator {
-            Operator::After => Bound::After(moment(value)?),
-            Operator::Before => Bound::Before(moment(value)?),
-            Operator::Since => Bound::Since(span(value)?),
-            Operator::Ago => Bound::Ago(span(value)?),
+            Operator::After => CreationBound::After(moment(value)?),
+            Operator::Before => CreationBound::Before(moment(value)?),
+            Operator::Since => CreationBound::Since(span(value)?),
+            Operator::Ago => CreationBound::Ago(span(value)?),
         })
     }
 }
@@ -63,7 +63,7 @@ fn span(value: &str) -> Result<Duration, String> {
     span.to_std().ok_or_else(|| format!("{span} lies in the future: the span must not be negative"))
 }
 
-impl Bound {
+impl CreationBound {
     /// Whether it moves with the clock.
     pub(super) fn is_relative(self) -> bool {
         matches!(self, Self::Since(_) | Self::Ago(_))
@@ -72,21 +72,21 @@ impl Bound {
 
 /// Whether a node that was made then lies within bounds, or outside of them if they are turned round. A node that does
 /// not say when it was made lies nowhere.
-pub(super) fn lies_within(bounds: &[Bound], created: Option<Timestamp>, now: Timestamp) -> bool {
+pub(super) fn lies_within(bounds: &[CreationBound], created: Option<Timestamp>, now: Timestamp) -> bool {
     if bounds.is_empty() {
         return true;
     }
     let Some(created) = created else { return false };
     let before = |span: Duration| now.saturating_sub(span).unwrap_or(Timestamp::MIN);
     let lower = bounds.iter().filter_map(|bound| match *bound {
-        Bound::After(moment) => Some(moment),
-        Bound::Since(span) => Some(before(span)),
-        Bound::Before(_) | Bound::Ago(_) => None,
+        CreationBound::After(moment) => Some(moment),
+        CreationBound::Since(span) => Some(before(span)),
+        CreationBound::Before(_) | CreationBound::Ago(_) => None,
     });
     let upper = bounds.iter().filter_map(|bound| match *bound {
-        Bound::Before(moment) => Some(moment),
-        Bound::Ago(span) => Some(before(span)),
-        Bound::After(_) | Bound::Since(_) => None,
+        CreationBound::Before(moment) => Some(moment),
+        CreationBound::Ago(span) => Some(before(span)),
+        CreationBound::After(_) | CreationBound::Since(_) => None,
     });
     match (lower.max(), upper.min()) {
         (Some(lower), Some(upper)) if upper > lower => lower < created && created < upper,

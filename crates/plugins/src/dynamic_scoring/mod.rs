@@ -46,14 +46,14 @@ struct ConfigMapReference {
 
 /// Where the preferences stand: a text of a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct PreferencesReference {
     /// The ConfigMap.
     pub config_map: Key,
     /// The key of its text.
     pub key: Name,
 }
 
-impl Place {
+impl PreferencesReference {
     /// The place that a plugin's arguments name.
     pub fn of(args: &Args<'_>) -> Result<Self, Problems> {
         let DynamicScoringArgs { config_map, key } = args.decode()?;
@@ -90,7 +90,7 @@ pub fn in_a_line(problem: &Problem) -> String {
 
 /// The plugin.
 pub struct DynamicScoring {
-    place: Place,
+    place: PreferencesReference,
     handle: HandleRef,
     texts: Mutex<Texts>,
 }
@@ -102,16 +102,29 @@ struct Texts {
     last: Option<(Name, Arc<Preferences>)>,
     /// A text that was told, and cannot be read: in its place holds what was read last.
     broken: Option<Name>,
+    /// There is no ConfigMap, or it has no such key; and that was told.
+    missing: bool,
 }
 
 impl DynamicScoring {
     /// Reads the ConfigMap that the arguments name.
     pub fn new(args: &Args<'_>) -> Result<Self, Problems> {
-        Ok(Self { place: Place::of(args)?, handle: args.handle(), texts: Mutex::default() })
+        Ok(Self { place: PreferencesReference::of(args)?, handle: args.handle(), texts: Mutex::default() })
     }
 
     fn texts(&self) -> MutexGuard<'_, Texts> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes whether there is a text, and counts the change.
+    fn is_missing(&self, missing: bool) {
+        let mut texts = self.texts();
+        if missing {
+            (texts.last, texts.broken) = (None, None);
+        }
+        if std::mem::replace(&mut texts.missing, missing) != missing {
+            self.handle.measure(Measured::MissingInput(missing));
+        }
     }
 
     /// The preferences that hold; `None` if there is no text.
@@ -141,15 +154,21 @@ impl DynamicScoring {
     /// The ConfigMap is there, or has changed. In place of a broken text holds the last good one.
     fn map_is(&self, map: &ConfigMap, uid: &Name, scheduler_name: &Name) {
         let Some(text) = map.data.get(&self.place.key) else {
-            *self.texts() = Texts::default();
+            self.is_missing(true);
             self.log(Level::Warn, "DynamicScoring prefers no node: the ConfigMap has no such key", "");
             return;
         };
+        self.is_missing(false);
         match read(&self.place.source(text)) {
             Ok(preferences) => {
                 let entries = format!(" entries={}", preferences.entries().len());
-                let last = Some((text.clone(), Arc::new(preferences)));
-                *self.texts() = Texts { last, broken: None };
+                for warning in preferences.warnings() {
+                    let reason = format!(" reason={:?}", in_a_line(warning));
+                    self.log(Level::Warn, "DynamicScoring is read, and something is odd", &reason);
+                }
+                let mut texts = self.texts();
+                (texts.last, texts.broken) = (Some((text.clone(), Arc::new(preferences))), None);
+                drop(texts);
                 self.log(Level::Info, "DynamicScoring has changed", &entries);
             }
             Err(problems) => {
@@ -184,7 +203,7 @@ impl DynamicScoring {
     }
 
     fn log(&self, level: Level, line: &str, more: &str) {
-        let Place { config_map, key } = &self.place;
+        let PreferencesReference { config_map, key } = &self.place;
         self.handle.log(level, &format!("{line}: config_map={config_map} key={key}{more}"));
     }
 }
@@ -200,8 +219,17 @@ impl Observe for DynamicScoring {
                 self.map_is(map, uid, scheduler_name);
             }
             Observed::Gone { kind: Kind::ConfigMap, key } if **key == self.place.config_map => {
-                *self.texts() = Texts::default();
+                self.is_missing(true);
                 self.log(Level::Info, "DynamicScoring prefers no node: the ConfigMap is gone", "");
+            }
+            Observed::Missing { kind: Kind::ConfigMap, key } if **key == self.place.config_map => {
+                self.is_missing(true);
+                let profile = format!(" profile={scheduler_name}");
+                self.log(
+                    Level::Warn,
+                    "DynamicScoring finds no ConfigMap, and so prefers none of the nodes",
+                    &profile,
+                );
             }
             _ => {}
         }

@@ -8,7 +8,7 @@ use supercargo_model::{
     selector::{Defect, Requirement},
 };
 
-use super::creation::{self, Bound, lies_within};
+use super::creation::{self, CreationBound, lies_within};
 
 /// A selector: every node, or those that any of the terms selects.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(super) enum Selector {
 pub(super) struct Term {
     labels: Vec<Requirement>,
     annotations: Vec<Requirement>,
-    creation: Vec<Bound>,
+    creation: Vec<CreationBound>,
     conditions: Vec<Requirement>,
     node_info: Vec<Requirement>,
 }
@@ -154,7 +154,7 @@ impl Found<'_> {
         }
     }
 
-    fn bounds(&mut self, list: &str, written: &[creation::Written]) -> Vec<Bound> {
+    fn bounds(&mut self, list: &str, written: &[creation::Written]) -> Vec<CreationBound> {
         let mut bounds = Vec::new();
         for (i, written) in written.iter().enumerate() {
             match written.read() {

@@ -365,7 +365,7 @@ fn arguments_name_the_place() {
     for (args, fields) in cases {
         let source = Source::new("args", args);
         let documents = supercargo_manifest::read(&source).unwrap();
-        let problems = Place::of(&Args::new(&source, &documents[0], "")).unwrap_err();
+        let problems = PreferencesReference::of(&Args::new(&source, &documents[0], "")).unwrap_err();
         let paths: Vec<&str> = problems.iter().map(|problem| &*problem.path).collect();
         assert_eq!(paths.join(" "), fields);
     }

@@ -10,6 +10,7 @@ use super::selector::Selector;
 #[derive(Clone, Debug, Default)]
 pub struct Preferences {
     entries: Vec<Preference>,
+    warnings: Problems,
 }
 
 /// An entry: a score, and the nodes that get it.
@@ -26,6 +27,11 @@ impl Preferences {
     /// The entries, as they are written.
     pub fn entries(&self) -> &[Preference] {
         &self.entries
+    }
+
+    /// What is worth a look in the text.
+    pub fn warnings(&self) -> &Problems {
+        &self.warnings
     }
 
     /// The sum over the entries that select a node.
@@ -50,10 +56,10 @@ impl Preference {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Written {
-    #[serde(rename = "apiVersion")]
-    _api_version: ApiVersion,
-    #[serde(rename = "kind")]
-    _kind: DocumentKind,
+    #[serde(default, rename = "apiVersion")]
+    _api_version: Option<ApiVersion>,
+    #[serde(default, rename = "kind")]
+    _kind: Option<DocumentKind>,
     #[serde(default)]
     dynamic_scores: Vec<WrittenEntry>,
 }
@@ -95,7 +101,7 @@ pub fn read(source: &Source) -> Result<Preferences, Problems> {
             let entries = written.dynamic_scores.into_iter().zip(selectors);
             let entries =
                 entries.map(|(entry, (line, selector))| Preference { score: entry.score, line, selector });
-            Ok(Preferences { entries: entries.collect() })
+            Ok(Preferences { entries: entries.collect(), warnings: header(source, document) })
         }
         written => {
             problems.extend(written.err().into_iter().flatten());
@@ -103,6 +109,20 @@ pub fn read(source: &Source) -> Result<Preferences, Problems> {
             Err(problems)
         }
     }
+}
+
+/// Texts as the plugin's proposal shows them do not say what they are.
+fn header(source: &Source, document: &Value) -> Problems {
+    let missing: Vec<&str> = ["apiVersion", "kind"]
+        .into_iter()
+        .filter(|field| document.get(field).is_none_or(Value::is_null))
+        .collect();
+    if missing.is_empty() {
+        return Problems::default();
+    }
+    let message = format!("the text does not say what it is: {} missing", missing.join(" and "));
+    let hint = "begin with `apiVersion: kubescheduler.config.k8s.io/v1` and `kind: DynamicScoring`";
+    Problem::warning(message).at(source, document.at).hint(hint).into()
 }
 
 fn the_document<'d>(source: &Source, documents: &'d [Value]) -> Result<&'d Value, Problem> {

@@ -69,7 +69,7 @@ impl FastFilter for NodeUnschedulable {
 mod tests {
     use super::*;
     use serde_json::json;
-    use supercargo_framework::event::Change;
+    use supercargo_framework::testing::taint_change_helps;
     use supercargo_model::testing::{cluster, node, pod};
 
     #[test]
@@ -95,16 +95,7 @@ mod tests {
         let cordoned = node("n").set("/spec/unschedulable", true).node();
         let interest = &NodeUnschedulable.events()[0];
         let waiting = pod("p").pod();
-        let helps = |before, after| {
-            let change = Change::Node(before, Some(after));
-            interest.helps(
-                &supercargo_model::Cluster::default(),
-                Resource::Node,
-                Action::UpdateNodeTaint,
-                &waiting,
-                &change,
-            )
-        };
+        let helps = |before, after| taint_change_helps(interest, &waiting, before, after);
         assert!(helps(Some(&cordoned), &open));
         assert!(helps(None, &open));
         assert!(!helps(None, &cordoned));

@@ -1,9 +1,8 @@
 use serde_json::{Value, json};
-use supercargo_framework::event::Change;
 use supercargo_model::testing::{Builder, cluster, node, pod};
 
 use super::*;
-use supercargo_framework::testing::score;
+use supercargo_framework::testing::{score, taint_change_helps};
 
 fn passes(node: Builder, tolerations: &[Value]) -> bool {
     let cluster = cluster([node]);
@@ -110,16 +109,7 @@ fn only_a_taint_that_goes_away_helps() {
     let clean = node("n").node();
     let interest = &TaintToleration.events()[0];
     let waiting = pod("p").pod();
-    let helps = |before, after| {
-        let change = Change::Node(before, Some(after));
-        interest.helps(
-            &supercargo_model::Cluster::default(),
-            Resource::Node,
-            Action::UpdateNodeTaint,
-            &waiting,
-            &change,
-        )
-    };
+    let helps = |before, after| taint_change_helps(interest, &waiting, before, after);
     assert!(helps(Some(&tainted), &clean));
     assert!(helps(None, &clean));
     assert!(!helps(Some(&clean), &clean));

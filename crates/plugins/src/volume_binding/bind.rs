@@ -23,7 +23,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(1);
 
 /// What is to be done for a pod.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Order {
+pub struct VolumeBindingRequest {
     /// The pod.
     pub pod: Arc<Pod>,
     /// The node that was chosen for it.
@@ -71,7 +71,7 @@ impl From<Status> for VolumeFailure {
 }
 
 /// Writes what was planned, and waits for others to do their part.
-pub async fn bind(handle: &HandleRef, order: Order) -> Result<(), VolumeFailure> {
+pub async fn bind(handle: &HandleRef, order: VolumeBindingRequest) -> Result<(), VolumeFailure> {
     let connected = handle.connected()?;
     let written = write(&**connected, &order).await?;
     let bound = Box::pin(until_bound(handle, order.pod.uid.clone(), written));

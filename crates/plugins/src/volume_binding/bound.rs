@@ -9,17 +9,17 @@ use supercargo_model::{
     storage::{CsiNode, PersistentVolume, PersistentVolumeClaim, Untranslatable},
 };
 
-use super::{claims::Refusal, reach::reaches};
+use super::{claims::ClaimRefusal, reach::reaches};
 
 /// The volume of a bound claim.
 pub(super) enum BoundVolume {
     /// It does not exist (any more).
     Missing,
     /// Nodes that it can be reached from.
-    At(Places),
+    At(ReachableFrom),
 }
 
-pub(super) struct Places {
+pub(super) struct ReachableFrom {
     affinity: Option<Arc<NodeSelector>>,
     migrated: Option<Migrated>,
 }
@@ -34,7 +34,7 @@ impl BoundVolume {
     pub(super) fn of(cluster: &Cluster, claim: &PersistentVolumeClaim) -> Self {
         match cluster.volume(&claim.volume) {
             None => Self::Missing,
-            Some(volume) => Self::At(Places::of(volume)),
+            Some(volume) => Self::At(ReachableFrom::of(volume)),
         }
     }
 
@@ -43,13 +43,13 @@ impl BoundVolume {
         volumes: &[Self],
         node: &Labels,
         csi_node: Option<&CsiNode>,
-    ) -> Result<Option<Refusal>, Status> {
+    ) -> Result<Option<ClaimRefusal>, Status> {
         for volume in volumes {
             let Self::At(places) = volume else {
-                return Ok(Some(Refusal::NoVolume));
+                return Ok(Some(ClaimRefusal::NoVolume));
             };
             if !reaches(places.on(csi_node)?, node) {
-                return Ok(Some(Refusal::OutOfReach));
+                return Ok(Some(ClaimRefusal::OutOfReach));
             }
         }
         Ok(None)
@@ -67,10 +67,10 @@ pub(super) fn reaches_volume(
     node: &Labels,
     csi_node: Option<&CsiNode>,
 ) -> Result<bool, Status> {
-    Ok(reaches(Places::of(volume).on(csi_node)?, node))
+    Ok(reaches(ReachableFrom::of(volume).on(csi_node)?, node))
 }
 
-impl Places {
+impl ReachableFrom {
     fn of(volume: &PersistentVolume) -> Self {
         Self { affinity: volume.node_affinity.clone(), migrated: migrated(volume) }
     }

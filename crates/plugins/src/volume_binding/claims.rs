@@ -18,14 +18,14 @@ const UNBOUND_IMMEDIATE: &str = "pod has unbound immediate PersistentVolumeClaim
 
 /// Why a node will not do, in the order in which the reasons are told.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Refusal {
+pub(super) enum ClaimRefusal {
     OutOfReach,
     NothingToBind,
     NotEnoughRoom,
     NoVolume,
 }
 
-impl Refusal {
+impl ClaimRefusal {
     fn reason(self) -> &'static str {
         match self {
             Self::OutOfReach => "node(s) didn't match PersistentVolume's node affinity",
@@ -72,7 +72,7 @@ impl PodClaims {
     /// What a node has for the claims that wait, if it can reach the volumes of the others.
     pub(super) fn find(&self, node: &Node, csi_node: Option<&CsiNode>) -> Result<Found<'_>, Status> {
         let bound = BoundVolume::check(&self.bound, &node.labels, csi_node)?;
-        let mut refusals: Vec<Refusal> = bound.into_iter().collect();
+        let mut refusals: Vec<ClaimRefusal> = bound.into_iter().collect();
         match DelayedClaim::find(&self.delayed, node) {
             Ok(found) if refusals.is_empty() => return Ok(found),
             Ok(_) => {}

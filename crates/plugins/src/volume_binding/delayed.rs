@@ -10,7 +10,7 @@ use supercargo_model::{
     },
 };
 
-use super::{annotations::SELECTED_NODE, claims::Refusal, plan::ClaimId, reach::reaches};
+use super::{annotations::SELECTED_NODE, claims::ClaimRefusal, plan::ClaimId, reach::reaches};
 
 /// The provisioner of classes whose volumes are all made by hand.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
@@ -79,11 +79,11 @@ impl DelayedClaim {
     }
 
     /// What a node has for all of the claims; or why it will not do: the first reason there is.
-    pub(super) fn find<'a>(claims: &'a [Self], node: &Node) -> Result<Found<'a>, Refusal> {
+    pub(super) fn find<'a>(claims: &'a [Self], node: &Node) -> Result<Found<'a>, ClaimRefusal> {
         let elsewhere =
             |claim: &Self| claim.selected_node.as_ref().is_some_and(|selected| *selected != node.name);
         if claims.iter().any(elsewhere) {
-            return Err(Refusal::NothingToBind);
+            return Err(ClaimRefusal::NothingToBind);
         }
         let mut found = Found::default();
         for claim in claims {
@@ -165,15 +165,15 @@ impl Provisioning {
     }
 
     /// Why a volume cannot be made for a node.
-    fn check(&self, node: &Labels) -> Option<Refusal> {
+    fn check(&self, node: &Labels) -> Option<ClaimRefusal> {
         let Self::Possible { places, room } = self else {
-            return Some(Refusal::NothingToBind);
+            return Some(ClaimRefusal::NothingToBind);
         };
         if !places.is_empty() && !places.iter().any(|place| place.matches("", node)) {
-            return Some(Refusal::NothingToBind);
+            return Some(ClaimRefusal::NothingToBind);
         }
         let has_room = room.as_ref().is_none_or(|room| room.iter().any(|nodes| nodes.matches(node)));
-        (!has_room).then_some(Refusal::NotEnoughRoom)
+        (!has_room).then_some(ClaimRefusal::NotEnoughRoom)
     }
 }
 

@@ -24,7 +24,6 @@ use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 use crate::fast_parts::only_without_volumes;
 
-pub mod annotations;
 mod assumed;
 pub mod bind;
 mod bound;
@@ -36,6 +35,8 @@ mod plan;
 mod progress;
 mod reach;
 mod write;
+
+pub use supercargo_model::storage::annotations;
 
 pub use plan::{ClaimId, VolumePlan, plan};
 
@@ -163,7 +164,8 @@ impl PreBind for VolumeBinding {
         Box::pin(async move {
             let Some(plan) = self.plans().remove(&pod.uid) else { return Ok(()) };
             let (pod, node, bind_timeout) = (pod.clone(), node.clone(), self.bind_timeout);
-            let bound = bind::bind(&self.handle, bind::Order { pod, node, plan, bind_timeout }).await;
+            let bound =
+                bind::bind(&self.handle, bind::VolumeBindingRequest { pod, node, plan, bind_timeout }).await;
             bound.map_err(|failure| {
                 self.handle.measure(Measured::VolumeBindFailed);
                 Status::error(failure.to_string())

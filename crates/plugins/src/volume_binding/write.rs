@@ -7,7 +7,7 @@ use supercargo_framework::handle::{ApiError, ApiFailure, ApiRequest, ApiResource
 use supercargo_model::{Key, ResourceVersion};
 
 use super::{
-    bind::{Order, VolumeFailure},
+    bind::{VolumeBindingRequest, VolumeFailure},
     edit::{check_free, give_away, select_node},
     progress::WrittenPlan,
 };
@@ -19,7 +19,10 @@ const MAX_ATTEMPTS: u32 = 4;
 const RETRY_WAIT: Duration = Duration::from_secs(1);
 
 /// Writes what was planned.
-pub(super) async fn write(handle: &dyn Handle, order: &Order) -> Result<WrittenPlan, VolumeFailure> {
+pub(super) async fn write(
+    handle: &dyn Handle,
+    order: &VolumeBindingRequest,
+) -> Result<WrittenPlan, VolumeFailure> {
     Writer { handle }.write(order).await
 }
 
@@ -40,7 +43,7 @@ enum Trouble {
 }
 
 impl Writer<'_> {
-    async fn write(&self, order: &Order) -> Result<WrittenPlan, VolumeFailure> {
+    async fn write(&self, order: &VolumeBindingRequest) -> Result<WrittenPlan, VolumeFailure> {
         let (mut bound, mut provisioned) = (Vec::new(), Vec::new());
         for (volume, claim) in &order.plan.bind {
             let claim_object = self.read(&ApiResource::PERSISTENT_VOLUME_CLAIMS, &claim.key).await?;

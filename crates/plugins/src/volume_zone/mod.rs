@@ -37,14 +37,14 @@ pub struct VolumeZone;
 
 /// A label that a node must have, with one of these values.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct ZoneRequirement {
     key: &'static str,
     values: BTreeSet<Name>,
 }
 
 /// Where the pod's volumes are.
 #[derive(Clone)]
-struct Places(Vec<Place>);
+struct ZoneRequirements(Vec<ZoneRequirement>);
 
 impl PreFilter for VolumeZone {
     fn pre_filter(&self, cluster: &Cluster, pod: &Pod) -> Result<PreFilterOutcome, Status> {
@@ -52,22 +52,22 @@ impl PreFilter for VolumeZone {
         if places.is_empty() {
             return Ok(PreFilterOutcome::Skip);
         }
-        Ok(PreFilterOutcome::go(Places(places)))
+        Ok(PreFilterOutcome::go(ZoneRequirements(places)))
     }
 }
 
 impl Filter for VolumeZone {
     fn filter(&self, prepared: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
         let labels = &node.node.labels;
-        match prepared.get::<Places>() {
-            Ok(Places(places)) => check(places, labels),
+        match prepared.get::<ZoneRequirements>() {
+            Ok(ZoneRequirements(places)) => check(places, labels),
             // kube-scheduler's Filter works without its PreFilter, too.
             Err(_) => check(&places_of_pod(cluster, pod)?, labels),
         }
     }
 }
 
-fn check(places: &[Place], node: &Labels) -> Verdict {
+fn check(places: &[ZoneRequirement], node: &Labels) -> Verdict {
     // In a cluster of a single zone, nodes may not name it.
     let placeless = !LABELS.iter().any(|key| node.has(key));
     if placeless || places.iter().all(|place| place.includes(node)) {
@@ -77,7 +77,7 @@ fn check(places: &[Place], node: &Labels) -> Verdict {
     }
 }
 
-impl Place {
+impl ZoneRequirement {
     /// A volume's label may go by its old name where the node's does not.
     fn includes(&self, node: &Labels) -> bool {
         let stable = match self.key {
@@ -90,7 +90,7 @@ impl Place {
     }
 }
 
-fn places_of_pod(cluster: &Cluster, pod: &Pod) -> Result<Vec<Place>, Status> {
+fn places_of_pod(cluster: &Cluster, pod: &Pod) -> Result<Vec<ZoneRequirement>, Status> {
     let mut places = Vec::new();
     for volume in &pod.spec.volumes {
         let VolumeSource::Claim { name } = &volume.source else {
@@ -133,11 +133,11 @@ fn check_unbound(cluster: &Cluster, claim: &PersistentVolumeClaim) -> Verdict {
 }
 
 /// What a volume's labels say. A label that cannot be read says nothing.
-fn places_of_volume(volume: &PersistentVolume) -> Vec<Place> {
+fn places_of_volume(volume: &PersistentVolume) -> Vec<ZoneRequirement> {
     let place = |key: &'static str| {
         let zones = volume.labels.get(key)?.split(ZONE_DELIMITER).map(str::trim);
         let values: BTreeSet<Name> = zones.map(Name::from).collect();
-        (!values.contains("")).then_some(Place { key, values })
+        (!values.contains("")).then_some(ZoneRequirement { key, values })
     };
     LABELS.into_iter().filter_map(place).collect()
 }

@@ -24,7 +24,7 @@ use tracing::{debug, warn};
 
 use crate::clock::Clock;
 use answers::{Answers, Key};
-pub(crate) use refusal::Refusal;
+pub(crate) use refusal::RequestRefusal;
 
 /// Members of this group may do everything.
 const MASTERS: &str = "system:masters";
@@ -87,7 +87,7 @@ impl Access {
         }
     }
 
-    async fn admit(&self, request: &Parts) -> Result<User, Refusal> {
+    async fn admit(&self, request: &Parts) -> Result<User, RequestRefusal> {
         let path = request.uri.path();
         if self.is_open(path) {
             // Health must not depend on the API server, so that nobody asks who this is.
@@ -108,7 +108,7 @@ impl Access {
         })
     }
 
-    async fn identify(&self, request: &Parts) -> Result<User, Refusal> {
+    async fn identify(&self, request: &Parts) -> Result<User, RequestRefusal> {
         if let Some(PeerIdentity(user)) = request.extensions.get() {
             return Ok(user.clone().authenticated());
         }
@@ -119,23 +119,23 @@ impl Access {
             None => {
                 let answer = self.ask(self.reviewer.review_token(token)).await.map_err(|error| {
                     warn!(%error, "a caller's token could not be looked up: refused");
-                    Refusal::Unauthorized
+                    RequestRefusal::Unauthorized
                 })?;
                 self.tokens.keep(key, answer.clone(), self.options.token_ttl);
                 answer
             }
         };
-        known.map(User::authenticated).ok_or(Refusal::Unauthorized)
+        known.map(User::authenticated).ok_or(RequestRefusal::Unauthorized)
     }
 
-    async fn authorize(&self, request: AccessRequest) -> Result<User, Refusal> {
+    async fn authorize(&self, request: AccessRequest) -> Result<User, RequestRefusal> {
         let key = request.key();
         let verdict = match self.verdicts.get(&key) {
             Some(verdict) => verdict,
             None => {
                 let verdict = self.ask(self.reviewer.review_access(&request)).await.map_err(|error| {
                     warn!(%error, user = request.user.name, path = request.path, "access could not be looked up: refused");
-                    Refusal::Unknown { path: request.path.clone() }
+                    RequestRefusal::Unknown { path: request.path.clone() }
                 })?;
                 let allowed = verdict.allowed;
                 let ttl = if allowed { self.options.authorized_ttl } else { self.options.unauthorized_ttl };
@@ -143,7 +143,11 @@ impl Access {
                 verdict
             }
         };
-        if verdict.allowed { Ok(request.user) } else { Err(Refusal::forbidden(&request, &verdict.reason)) }
+        if verdict.allowed {
+            Ok(request.user)
+        } else {
+            Err(RequestRefusal::forbidden(&request, &verdict.reason))
+        }
     }
 
     /// Waits for an answer of the API server, for a turn too, but not for ever.

@@ -10,7 +10,7 @@ use super::reviewer::AccessRequest;
 
 /// Why a request is not served.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum RequestRefusal {
     /// Nobody knows who this is.
     Unauthorized,
     /// The caller may not.
@@ -23,7 +23,7 @@ pub(crate) enum Refusal {
     TooManyConnections,
 }
 
-impl Refusal {
+impl RequestRefusal {
     pub(super) fn forbidden(request: &AccessRequest, reason: &str) -> Self {
         let AccessRequest { user, verb, path } = request;
         let mut message = format!("forbidden: User {:?} cannot {verb} path {path:?}", user.name);
@@ -53,7 +53,7 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for RequestRefusal {
     fn into_response(self) -> Response {
         let (code, reason, message) = self.parts();
         let status = json!({

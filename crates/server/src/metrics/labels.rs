@@ -168,7 +168,7 @@ label! {
         /// It could not be reached, broke off, or answered with another status than 200.
         Failed = "failed",
         TimedOut = "timeout",
-        /// Its answer cannot be true.
+        /// Its response is invalid.
         Invalid = "invalid",
     }
 }

@@ -1,6 +1,6 @@
 //! What only Supercargo has: metrics that kube-scheduler does not know, all named `supercargo_…`.
 
-use prometheus::{IntCounter, IntCounterVec, Registry};
+use prometheus::{IntCounter, IntCounterVec, IntGauge, Registry};
 
 use super::{
     BuildInfo,
@@ -14,6 +14,7 @@ pub struct Own {
     watch_restarts: IntCounterVec,
     events_dropped: IntCounter,
     dynamic_scoring_errors: IntCounter,
+    dynamic_scoring_missing: IntGauge,
     wasm_errors: IntCounterVec,
     wasm_reloads: IntCounterVec,
 }
@@ -44,6 +45,10 @@ impl Own {
                 "supercargo_dynamic_scoring_errors_total",
                 "Texts of DynamicScoring's ConfigMaps that could not be read, so that what held before still holds.",
             ),
+            dynamic_scoring_missing: define.gauge(
+                "supercargo_dynamic_scoring_missing",
+                "Profiles whose DynamicScoring has no text, because its ConfigMap or the key in it is missing.",
+            ),
             wasm_errors: define.counters(
                 "supercargo_wasm_errors_total",
                 "Calls of WebAssembly plugins that failed, each with the cycle of a pod.",
@@ -69,6 +74,11 @@ impl Own {
     /// A text of DynamicScoring could not be read.
     pub fn input_is_unreadable(&self) {
         self.dynamic_scoring_errors.inc();
+    }
+
+    /// The text of a profile's DynamicScoring is missing, or is there again.
+    pub fn input_is_missing(&self, is_missing: bool) {
+        self.dynamic_scoring_missing.add(if is_missing { 1 } else { -1 });
     }
 
     /// A call of a WebAssembly plugin failed.

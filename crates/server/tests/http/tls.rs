@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use supercargo_extender::TrustsAnybody;
 use supercargo_server::{
     Certificate, CipherSuites, Limits, NamedCertificate, Port, Server, ServerOptions, TlsOptions, TlsVersion,
     Transport,
@@ -21,10 +22,9 @@ use tokio_rustls::{
     TlsConnector,
     client::TlsStream,
     rustls::{
-        self, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-        client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        self, ClientConfig, RootCertStore,
         crypto::ring,
-        pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+        pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
         version::{TLS12, TLS13},
     },
 };
@@ -63,45 +63,6 @@ impl Authority {
     }
 }
 
-/// Believes every certificate, to look at it.
-#[derive(Debug)]
-struct Anything;
-
-impl ServerCertVerifier for Anything {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        ring::default_provider().signature_verification_algorithms.supported_schemes()
-    }
-}
-
 fn builder() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier> {
     let versions = [&TLS12, &TLS13];
     ClientConfig::builder_with_provider(ring::default_provider().into())
@@ -110,7 +71,10 @@ fn builder() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier> {
 }
 
 fn curious() -> ClientConfig {
-    builder().dangerous().with_custom_certificate_verifier(Arc::new(Anything)).with_no_client_auth()
+    builder()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(TrustsAnybody(ring::default_provider().into())))
+        .with_no_client_auth()
 }
 
 fn speaking(protocol: &[u8]) -> ClientConfig {
@@ -310,7 +274,10 @@ async fn old_versions_are_not_spoken() {
     let old = || {
         let builder = ClientConfig::builder_with_provider(ring::default_provider().into());
         let builder = builder.with_protocol_versions(&[&TLS12]).unwrap();
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(Anything)).with_no_client_auth()
+        builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(TrustsAnybody(ring::default_provider().into())))
+            .with_no_client_auth()
     };
     let server = tls(TlsOptions::default()).start().await;
     assert!(connect(server.address, old()).await.is_ok(), "1.2 is, unless told otherwise");
@@ -327,7 +294,9 @@ async fn a_client_certificate_says_who_calls() {
     let as_caller = |(certificate, key): (String, String)| {
         let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-        let builder = builder().dangerous().with_custom_certificate_verifier(Arc::new(Anything));
+        let builder = builder()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(TrustsAnybody(ring::default_provider().into())));
         connect(server.address, builder.with_client_auth_cert(chain, key).unwrap())
     };
 
@@ -393,7 +362,7 @@ async fn offers_can_be_limited() {
         .with_protocol_versions(&[&TLS12])
         .unwrap()
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anything))
+        .with_custom_certificate_verifier(Arc::new(TrustsAnybody(ring::default_provider().into())))
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let stream = connect(server.address, config).await.expect("a handshake");

@@ -13,6 +13,6 @@ pub use ask::ask;
 pub use compare::{Difference, Level, differences};
 pub use expectation::Expectation;
 pub use observe::Metrics;
-pub use play::{Order, Stage, play};
+pub use play::{ProcessCommand, Stage, play};
 pub use simulated::SimulatedStage;
 pub use step::{Scenario, Step, Unreadable, read_folder};

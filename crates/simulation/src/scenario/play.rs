@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// What is done with the scheduler's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum ProcessCommand {
     /// It starts, with the scenario's configuration, and is ready when this has been done.
     Start,
     /// It is asked to end, and has ended when this has been done.
@@ -38,7 +38,7 @@ pub trait Stage {
     fn request(&mut self, method: &str, path: &str, content_type: &str, body: Value) -> (u16, Value);
 
     /// Does something with the scheduler.
-    fn order(&mut self, order: Order) -> Result<(), String>;
+    fn order(&mut self, order: ProcessCommand) -> Result<(), String>;
 
     /// What the scheduler has counted, if that can be seen.
     fn metrics(&mut self) -> Option<Metrics>;
@@ -54,7 +54,7 @@ pub trait Stage {
 pub fn play(scenario: &Scenario, stage: &mut dyn Stage) -> Result<Map<String, Value>, String> {
     let namespace = scenario.namespace();
     let mut player = Player { scenario, stage, namespace, last_kind: None, paused: false };
-    player.order(Order::Start)?;
+    player.order(ProcessCommand::Start)?;
     player.create(&json!({"kind": "Namespace", "metadata": {"name": player.namespace}}))?;
     // Where the scenario's own objects begin.
     player.last_kind = None;
@@ -96,20 +96,20 @@ impl Player<'_> {
                 self.settle(Duration::from_secs_f64(*seconds));
                 Ok(())
             }
-            Step::Pause(_) => self.order(Order::Pause),
-            Step::Resume(_) => self.order(Order::Resume),
-            Step::Stop(_) => self.order(Order::Stop),
-            Step::Start(_) => self.order(Order::Start),
+            Step::Pause(_) => self.order(ProcessCommand::Pause),
+            Step::Resume(_) => self.order(ProcessCommand::Resume),
+            Step::Stop(_) => self.order(ProcessCommand::Stop),
+            Step::Start(_) => self.order(ProcessCommand::Start),
             Step::Restart(_) => {
-                self.order(Order::Stop)?;
-                self.order(Order::Start)
+                self.order(ProcessCommand::Stop)?;
+                self.order(ProcessCommand::Start)
             }
             Step::Checkpoint(_) => Ok(()),
         }
     }
 
-    fn order(&mut self, order: Order) -> Result<(), String> {
-        self.paused = order == Order::Pause;
+    fn order(&mut self, order: ProcessCommand) -> Result<(), String> {
+        self.paused = order == ProcessCommand::Pause;
         self.stage.order(order)
     }
 

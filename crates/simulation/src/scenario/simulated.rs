@@ -7,20 +7,20 @@ use std::{
 
 use serde_json::Value;
 use supercargo_config::Configuration;
-use supercargo_framework::registry::Registry;
+use supercargo_framework::{
+    registry::Registry,
+    virtual_time::{Executor, ProcessId},
+};
 use supercargo_manifest::{Problems, Source};
-use supercargo_testcluster::{ApiServer, Clock, Options};
+use supercargo_testcluster::{ApiServer, Options};
 
 use super::{
     ask::{NO_ANSWER, ask},
     observe::Metrics,
-    play::{Order, Stage},
+    play::{ProcessCommand, Stage},
     step::Scenario,
 };
-use crate::{
-    executor::{Executor, ProcessId},
-    scheduler::SchedulerProcess,
-};
+use crate::{clock::api_server, scheduler::SchedulerProcess};
 
 /// How long a scheduler has from its start until something is done to the cluster: at least so long, and up to a second
 /// more. Schedulers count in whole seconds here and there, and when those begin is chance.
@@ -52,9 +52,7 @@ impl<'r> SimulatedStage<'r> {
         let source = Source::new(format!("{}.json", scenario.name), scenario.configuration());
         let configuration = supercargo_config::load(&source, registry)?.configuration;
         let executor = Arc::new(Executor::default());
-        let (clock, cluster) = (Arc::new(executor.clock().clone()), executor.process());
-        let options = Options { seed, ..Options::default() };
-        let server = ApiServer::new(&options, clock, |task| executor.spawn(cluster, task));
+        let server = api_server(&executor, &Options { seed, ..Options::default() });
         let player = executor.process();
         Ok(Self {
             executor,
@@ -99,14 +97,16 @@ impl Stage for SimulatedStage<'_> {
         answer.unwrap_or((NO_ANSWER, Value::Null))
     }
 
-    fn order(&mut self, order: Order) -> Result<(), String> {
+    fn order(&mut self, order: ProcessCommand) -> Result<(), String> {
         match (order, self.scheduler.take()) {
-            (Order::Start, _) => return self.start(),
-            (Order::Stop, Some(scheduler)) => scheduler.stop(),
-            (Order::Stop, None) => {}
-            (Order::Pause | Order::Resume, None) => return Err("no scheduler runs".to_owned()),
+            (ProcessCommand::Start, _) => return self.start(),
+            (ProcessCommand::Stop, Some(scheduler)) => scheduler.stop(),
+            (ProcessCommand::Stop, None) => {}
+            (ProcessCommand::Pause | ProcessCommand::Resume, None) => {
+                return Err("no scheduler runs".to_owned());
+            }
             (order, Some(scheduler)) => {
-                if order == Order::Pause {
+                if order == ProcessCommand::Pause {
                     scheduler.pause();
                 } else {
                     scheduler.resume();

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::create::keeps_status;
-use super::{Caller, Place, defaults};
+use super::{Caller, ObjectAddress, defaults};
 use crate::definition;
 use crate::failure::{Cause, Failure};
 use crate::object::{self, as_map, at, items, map_at, set_condition, text};
@@ -33,11 +33,11 @@ pub(super) fn is_of_kind(resource: &Resource, value: &Value) -> Result<(), Failu
     Ok(())
 }
 
-pub(super) fn namespace_exists(store: &Store, place: Place<'_>) -> Result<(), Failure> {
+pub(super) fn namespace_exists(store: &Store, place: ObjectAddress<'_>) -> Result<(), Failure> {
     if !place.resource.namespaced {
         return Ok(());
     }
-    let namespace = Place::new(&NAMESPACES, "", place.namespace).find(store)?;
+    let namespace = ObjectAddress::new(&NAMESPACES, "", place.namespace).find(store)?;
     if object::is_terminating(&namespace.value) {
         let why = format!(
             "unable to create new content in namespace {} because it is being terminated",

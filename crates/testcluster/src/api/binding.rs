@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Api, Caller, Place};
+use super::{Api, Caller, ObjectAddress};
 use crate::failure::{Cause, Failure};
 use crate::object::{self, as_map, at, items, map_at, set_condition, text};
 use crate::resource::PODS;
@@ -10,7 +10,12 @@ use crate::store::Object;
 
 impl Api {
     /// Binds a pod as the `Binding` says.
-    pub(crate) fn bind(&self, place: Place<'_>, binding: &Value, caller: &Caller) -> Result<(), Failure> {
+    pub(crate) fn bind(
+        &self,
+        place: ObjectAddress<'_>,
+        binding: &Value,
+        caller: &Caller,
+    ) -> Result<(), Failure> {
         let own = object::name(binding);
         if !own.is_empty() && own != place.name {
             return Err(Failure::bad_request("name in URL does not match name in Binding object"));
@@ -39,7 +44,7 @@ impl Api {
     }
 }
 
-fn check_preconditions(place: Place<'_>, pod: &Object, binding: &Value) -> Result<(), Failure> {
+fn check_preconditions(place: ObjectAddress<'_>, pod: &Object, binding: &Value) -> Result<(), Failure> {
     let version = pod.version.to_string();
     for (what, given, known) in [
         ("UID", object::uid(binding), object::uid(&pod.value)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Api, Caller, Place, admission, defaults, locked};
+use super::{Api, Caller, ObjectAddress, admission, defaults, locked};
 use crate::events;
 use crate::failure::{Cause, Failure};
 use crate::object::{self, as_map, map_at, set_meta, text};
@@ -28,7 +28,7 @@ impl Api {
         let mut store = self.store();
         self.name_it(resource, &mut value, &store)?;
         let name = object::name(&value).to_owned();
-        let place = Place::new(resource, object::namespace(&value), &name);
+        let place = ObjectAddress::new(resource, object::namespace(&value), &name);
         admission::namespace_exists(&store, place)?;
         if store.get(resource, place.namespace, &name).is_some() {
             return Err(Failure::already_exists(resource, &name));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Api, Caller, ListOptions, Place};
+use super::{Api, Caller, ListOptions, ObjectAddress};
 use crate::failure::Failure;
 use crate::object::{self, at, set_meta, text};
 use crate::resource::{NAMESPACES, PODS, Resource};
@@ -31,7 +31,7 @@ impl DeleteOptions {
         }
     }
 
-    pub(super) fn check(&self, place: Place<'_>, object: &Object) -> Result<(), Failure> {
+    pub(super) fn check(&self, place: ObjectAddress<'_>, object: &Object) -> Result<(), Failure> {
         let known = object::uid(&object.value);
         if let Some(uid) = self.uid.as_deref().filter(|uid| *uid != known) {
             let why = format!(
@@ -62,7 +62,7 @@ pub(crate) struct Deleted {
 impl Api {
     pub(crate) fn delete(
         &self,
-        place: Place<'_>,
+        place: ObjectAddress<'_>,
         options: &DeleteOptions,
         caller: &Caller,
     ) -> Result<Deleted, Failure> {
@@ -72,7 +72,7 @@ impl Api {
     pub(super) fn delete_in(
         &self,
         store: &mut Store,
-        place: Place<'_>,
+        place: ObjectAddress<'_>,
         options: &DeleteOptions,
         caller: &Caller,
     ) -> Result<Deleted, Failure> {
@@ -108,7 +108,8 @@ impl Api {
         let listing = self.list(resource, namespace, list)?;
         let mut deleted = Vec::with_capacity(listing.objects.len());
         for object in &listing.objects {
-            let place = Place::new(resource, object::namespace(&object.value), object::name(&object.value));
+            let place =
+                ObjectAddress::new(resource, object::namespace(&object.value), object::name(&object.value));
             match self.delete(place, options, caller) {
                 Ok(done) => deleted.push(done.object),
                 // Somebody else was faster.
@@ -123,7 +124,7 @@ impl Api {
     fn mark(
         &self,
         store: &mut Store,
-        place: Place<'_>,
+        place: ObjectAddress<'_>,
         object: &Arc<Object>,
         grace_seconds: i64,
     ) -> Arc<Object> {

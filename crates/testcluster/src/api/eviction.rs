@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Api, Caller, DeleteOptions, Place};
+use super::{Api, Caller, DeleteOptions, ObjectAddress};
 use crate::failure::Failure;
 use crate::object::{self, as_map, at, map_at, text};
 use crate::resource::POD_DISRUPTION_BUDGETS;
@@ -10,7 +10,12 @@ use crate::selector::Selector;
 use crate::store::{Object, Store};
 
 impl Api {
-    pub(crate) fn evict(&self, place: Place<'_>, eviction: &Value, caller: &Caller) -> Result<(), Failure> {
+    pub(crate) fn evict(
+        &self,
+        place: ObjectAddress<'_>,
+        eviction: &Value,
+        caller: &Caller,
+    ) -> Result<(), Failure> {
         let own = object::name(eviction);
         if !own.is_empty() && own != place.name {
             return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
@@ -28,7 +33,7 @@ impl Api {
     fn take_from_budget(
         &self,
         store: &mut Store,
-        place: Place<'_>,
+        place: ObjectAddress<'_>,
         pod: &Object,
         caller: &Caller,
     ) -> Result<(), Failure> {

@@ -28,13 +28,13 @@ pub(crate) use update::{Patch, scale_of};
 
 /// One object's address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ObjectAddress<'a> {
     pub(crate) resource: &'static Resource,
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ObjectAddress<'a> {
     pub(crate) fn new(resource: &'static Resource, namespace: &'a str, name: &'a str) -> Self {
         let namespace = if resource.namespaced { namespace } else { "" };
         Self { resource, namespace, name }
@@ -109,7 +109,7 @@ impl Api {
         locked(&self.access)
     }
 
-    pub(crate) fn get(&self, place: Place<'_>) -> Result<Arc<Object>, Failure> {
+    pub(crate) fn get(&self, place: ObjectAddress<'_>) -> Result<Arc<Object>, Failure> {
         place.find(&self.store())
     }
 

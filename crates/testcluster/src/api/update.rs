@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Api, Caller, Place, admission, defaults};
+use super::{Api, Caller, ObjectAddress, admission, defaults};
 use crate::events;
 use crate::failure::{Cause, Failure};
 use crate::object::{self, as_map, at, items, map_at, set_meta, text};
@@ -33,7 +33,7 @@ impl Api {
     /// Replaces an object, or only its status.
     pub(crate) fn update(
         &self,
-        place: Place<'_>,
+        place: ObjectAddress<'_>,
         subresource: &str,
         mut value: Value,
         caller: &Caller,
@@ -62,7 +62,7 @@ impl Api {
     /// Changes an object; an apply creates what is not there.
     pub(crate) fn patch(
         &self,
-        place: Place<'_>,
+        place: ObjectAddress<'_>,
         subresource: &str,
         patch: &Patch,
         caller: &Caller,
@@ -107,7 +107,12 @@ impl Api {
         self.replace(&mut store, place, subresource, &old, value, caller)
     }
 
-    fn apply_new(&self, place: Place<'_>, patch: &Patch, caller: &Caller) -> Result<Arc<Object>, Failure> {
+    fn apply_new(
+        &self,
+        place: ObjectAddress<'_>,
+        patch: &Patch,
+        caller: &Caller,
+    ) -> Result<Arc<Object>, Failure> {
         let api_version = place.resource.api_version();
         let mut value =
             patch::apply(None, &patch.value, &caller.field_manager, &api_version, &self.time.now())?;
@@ -118,7 +123,7 @@ impl Api {
     fn replace(
         &self,
         store: &mut Store,
-        place: Place<'_>,
+        place: ObjectAddress<'_>,
         subresource: &str,
         old: &Object,
         mut new: Value,
@@ -155,7 +160,7 @@ impl Api {
     fn set_scale(
         &self,
         store: &mut Store,
-        place: Place<'_>,
+        place: ObjectAddress<'_>,
         old: &Object,
         scale: &Value,
         caller: &Caller,
@@ -172,7 +177,12 @@ impl Api {
     }
 }
 
-fn check_preconditions(place: Place<'_>, old: &Object, new: &Value, caller: &Caller) -> Result<(), Failure> {
+fn check_preconditions(
+    place: ObjectAddress<'_>,
+    old: &Object,
+    new: &Value,
+    caller: &Caller,
+) -> Result<(), Failure> {
     let version = object::resource_version(new);
     if version.is_empty() && place.resource.is(&LEASES) && !caller.trusted {
         let cause = Cause::bad_value("metadata.resourceVersion", 0, "must be specified for an update");

@@ -6,7 +6,7 @@ use tokio::sync::watch::Receiver;
 
 use crate::api::Api;
 use crate::resource::Resource;
-use crate::store::{ChangeKind, News, Object};
+use crate::store::{EventType, News, Object};
 
 /// Tells a controller what has changed since it last asked.
 pub(super) struct Follower {
@@ -50,7 +50,7 @@ impl Follower {
                     return found;
                 }
                 News::Changes(changes, seen) => {
-                    let present = changes.iter().filter(|change| change.kind != ChangeKind::Deleted);
+                    let present = changes.iter().filter(|change| change.kind != EventType::Deleted);
                     found.extend(present.map(|change| change.object.clone()));
                     self.seen = seen;
                 }

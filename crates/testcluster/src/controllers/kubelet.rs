@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::follow::Follower;
-use crate::api::{Api, Caller, DeleteOptions, Place};
+use crate::api::{Api, Caller, DeleteOptions, ObjectAddress};
 use crate::object::{self, at, items, list_at, map_at, name, namespace, set_condition, set_meta, text, uid};
 use crate::options::Kubelets;
 use crate::resource::{LEASES, NODES, PODS};
@@ -80,7 +80,7 @@ fn plan(pod: &Value, kubelets: &Kubelets) -> Option<(Duration, Task)> {
 }
 
 fn perform(api: &Api, task: &Task, addresses: &mut u32) {
-    let place = Place::new(&PODS, &task.namespace, &task.name);
+    let place = ObjectAddress::new(&PODS, &task.namespace, &task.name);
     let kubelet = Caller::controller("kubelet");
     let result = match task.step {
         Step::Start => start(api, place, task, addresses, &kubelet),
@@ -101,7 +101,7 @@ fn perform(api: &Api, task: &Task, addresses: &mut u32) {
 
 fn start(
     api: &Api,
-    place: Place<'_>,
+    place: ObjectAddress<'_>,
     task: &Task,
     addresses: &mut u32,
     kubelet: &Caller,
@@ -112,7 +112,7 @@ fn start(
         && !object::is_terminating(&pod.value)
         && text(&pod.value, &["status", "phase"]) == "Pending";
     // Where there is no node, there is no kubelet.
-    if !wanted || api.get(Place::new(&NODES, "", node)).is_err() {
+    if !wanted || api.get(ObjectAddress::new(&NODES, "", node)).is_err() {
         return Ok(());
     }
     *addresses = addresses.wrapping_add(1);
@@ -170,7 +170,7 @@ pub(super) async fn beat(api: Arc<Api>, every: Duration) {
 }
 
 fn report(api: &Api, node: &str, kubelet: &Caller) -> Result<(), crate::Failure> {
-    let place = Place::new(&NODES, "", node);
+    let place = ObjectAddress::new(&NODES, "", node);
     let mut value = api.get(place)?.value.clone();
     let now = api.time.now();
     let conditions = list_at(map_at(&mut value, "status"), "conditions");
@@ -191,7 +191,7 @@ fn renew(api: &Api, node: &str, kubelet: &Caller) -> Result<(), crate::Failure> 
     const NAMESPACE: &str = "kube-node-lease";
     let spec =
         json!({"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": api.time.now_micros()});
-    let place = Place::new(&LEASES, NAMESPACE, node);
+    let place = ObjectAddress::new(&LEASES, NAMESPACE, node);
     match api.get(place) {
         Ok(known) => {
             let mut lease = known.value.clone();

@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use supercargo_model::quantity::Quantity;
+use supercargo_model::{
+    quantity::Quantity,
+    storage::annotations::{BIND_COMPLETED, SELECTED_NODE},
+};
 
 use super::follow::Follower;
 use crate::Failure;
-use crate::api::{Api, Caller, Place};
+use crate::api::{Api, Caller, ObjectAddress};
 use crate::object::{self, as_map, at, items, map_at, name, namespace, text, uid};
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
 use crate::store::Object;
 
-const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 const CONTROLLER: &str = "persistentvolume-controller";
 
@@ -53,7 +55,7 @@ fn offer_volumes(api: &Api) {
         let mut volume = volume.value.clone();
         map_at(&mut volume, "status").insert("phase".to_owned(), "Available".into());
         let volume_name = name(&volume).to_owned();
-        let place = Place::new(&PERSISTENT_VOLUMES, "", &volume_name);
+        let place = ObjectAddress::new(&PERSISTENT_VOLUMES, "", &volume_name);
         if let Err(failure) = api.update(place, "status", volume, &Caller::controller(CONTROLLER)) {
             tracing::debug!(%failure, volume = volume_name, "a volume could not be offered");
         }
@@ -63,7 +65,7 @@ fn offer_volumes(api: &Api) {
 fn reconcile(api: &Api, claim: &Value) -> Result<(), Failure> {
     let chosen = text(claim, &["spec", "volumeName"]);
     if !chosen.is_empty() {
-        let volume = api.get(Place::new(&PERSISTENT_VOLUMES, "", chosen))?;
+        let volume = api.get(ObjectAddress::new(&PERSISTENT_VOLUMES, "", chosen))?;
         return bind(api, claim, &volume.value);
     }
     let volumes: Vec<Arc<Object>> =
@@ -73,7 +75,7 @@ fn reconcile(api: &Api, claim: &Value) -> Result<(), Failure> {
         return bind(api, claim, &volume.value);
     }
     let class = text(claim, &["spec", "storageClassName"]);
-    let class = api.get(Place::new(&STORAGE_CLASSES, "", class)).ok();
+    let class = api.get(ObjectAddress::new(&STORAGE_CLASSES, "", class)).ok();
     let waits = class
         .as_ref()
         .is_some_and(|class| text(&class.value, &["volumeBindingMode"]) == "WaitForFirstConsumer");
@@ -149,7 +151,7 @@ fn bind(api: &Api, claim: &Value, volume: &Value) -> Result<(), Failure> {
     });
     map_at(&mut volume, "spec").insert("claimRef".to_owned(), reference);
     let volume_name = name(&volume).to_owned();
-    let place = Place::new(&PERSISTENT_VOLUMES, "", &volume_name);
+    let place = ObjectAddress::new(&PERSISTENT_VOLUMES, "", &volume_name);
     let stored = api.update(place, "", volume, &caller)?;
     let mut volume = stored.value.clone();
     map_at(&mut volume, "status").insert("phase".to_owned(), "Bound".into());
@@ -158,9 +160,9 @@ fn bind(api: &Api, claim: &Value, volume: &Value) -> Result<(), Failure> {
     let mut claim = claim.clone();
     map_at(&mut claim, "spec").insert("volumeName".to_owned(), volume_name.as_str().into());
     let annotations = map_at(&mut claim, "metadata").entry("annotations").or_insert(Value::Null);
-    as_map(annotations).insert("pv.kubernetes.io/bind-completed".to_owned(), "yes".into());
+    as_map(annotations).insert(BIND_COMPLETED.to_owned(), "yes".into());
     let (claim_namespace, claim_name) = (namespace(&claim).to_owned(), name(&claim).to_owned());
-    let place = Place::new(&PERSISTENT_VOLUME_CLAIMS, &claim_namespace, &claim_name);
+    let place = ObjectAddress::new(&PERSISTENT_VOLUME_CLAIMS, &claim_namespace, &claim_name);
     let stored = api.update(place, "", claim, &caller)?;
     let mut claim = stored.value.clone();
     let status = object::map_at(&mut claim, "status");

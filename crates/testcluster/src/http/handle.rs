@@ -18,7 +18,7 @@ use super::view::View;
 use super::watch::Watch;
 use super::{Server, admin, discovery};
 use crate::access::User;
-use crate::api::{DeleteOptions, Listing, Patch, Place, scale_of};
+use crate::api::{DeleteOptions, Listing, ObjectAddress, Patch, scale_of};
 use crate::failure::Failure;
 use crate::faults::{Fault, RequestKind};
 use crate::object::items;
@@ -123,11 +123,11 @@ fn reading(server: &Arc<Server>, asked: &Asked, target: &ResourcePath, verb: &st
     let view = asked.view(resource);
     match verb {
         "get" if subresource == "scale" => {
-            let object = server.api.get(Place::new(resource, namespace, name))?;
+            let object = server.api.get(ObjectAddress::new(resource, namespace, name))?;
             Ok(json_reply(StatusCode::OK, &scale_of(&object.value)))
         }
         "get" if matches!(subresource.as_str(), "" | "status" | "resize") => {
-            let object = server.api.get(Place::new(resource, namespace, name))?;
+            let object = server.api.get(ObjectAddress::new(resource, namespace, name))?;
             Ok(reply(StatusCode::OK, view.object(&object)))
         }
         "list" => {
@@ -151,7 +151,7 @@ fn writing(
 ) -> Result<Reply, Failure> {
     let ResourcePath { resource, namespace, name, subresource } = target;
     let view = asked.view(resource);
-    let place = Place::new(resource, namespace, name);
+    let place = ObjectAddress::new(resource, namespace, name);
     let caller = asked.query.caller(format!("{}/{}", user.name, asked.header(USER_AGENT)));
     if verb == "patch" {
         let content_type = asked.header(CONTENT_TYPE);
@@ -211,7 +211,7 @@ fn deleting(server: &Server, asked: &Asked, target: &ResourcePath, user: &User) 
         let listing = Listing { objects, version, continues: String::new() };
         return Ok(reply(StatusCode::OK, view.list(&listing)));
     }
-    let deleted = server.api.delete(Place::new(resource, namespace, name), &options, &caller)?;
+    let deleted = server.api.delete(ObjectAddress::new(resource, namespace, name), &options, &caller)?;
     if deleted.gone && !returns_deleted(resource) {
         return Ok(success(StatusCode::OK, Some((resource, &deleted.object.value))));
     }

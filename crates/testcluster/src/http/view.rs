@@ -11,7 +11,7 @@ use crate::api::Listing;
 use crate::events;
 use crate::failure::Failure;
 use crate::resource::{NEW_EVENTS, Resource};
-use crate::store::{Change, ChangeKind, Object};
+use crate::store::{EventType, Object, StoreEvent};
 
 /// What the caller wants to see.
 #[derive(Clone, Copy)]
@@ -104,7 +104,7 @@ impl View {
     }
 
     /// A line of a watch.
-    pub(super) fn line(self, kind: ChangeKind, object: &Object, first: bool) -> Bytes {
+    pub(super) fn line(self, kind: EventType, object: &Object, first: bool) -> Bytes {
         let mut text = format!("{{\"type\":\"{}\",\"object\":", kind.as_str()).into_bytes();
         if self.as_table {
             let table = self.table(std::iter::once(object), object.version, "", first);
@@ -117,7 +117,7 @@ impl View {
     }
 
     /// The line of a change that is seen as it happened: all watches share it.
-    pub(super) fn change_line(self, change: &Change) -> Bytes {
+    pub(super) fn change_line(self, change: &StoreEvent) -> Bytes {
         if self.is_stored_form() {
             change.line(|| self.line(change.kind, &change.object, false))
         } else {
@@ -127,7 +127,7 @@ impl View {
 
     /// The line for an object that is no longer selected: as it was, with the version of the change.
     pub(super) fn left_line(self, previous: &Object, version: u64) -> Bytes {
-        self.line(ChangeKind::Deleted, &previous.at_version(version), false)
+        self.line(EventType::Deleted, &previous.at_version(version), false)
     }
 
     pub(super) fn bookmark(self, version: u64, ends_initial_events: bool) -> Bytes {

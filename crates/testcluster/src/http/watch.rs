@@ -18,7 +18,7 @@ use crate::events;
 use crate::failure::{Cause, Failure};
 use crate::object;
 use crate::selector::Selector;
-use crate::store::{Change, ChangeKind, News, Object};
+use crate::store::{EventType, News, Object, StoreEvent};
 
 /// How often chance may cut a watch.
 const CHANCE_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ pub(super) struct Watch {
     told_first: bool,
     tells_end_of_initial: bool,
     /// What was read from the history and is not told yet.
-    changes: vec::IntoIter<Arc<Change>>,
+    changes: vec::IntoIter<Arc<StoreEvent>>,
     /// The version up to which the history was read.
     seen: u64,
     news: Receiver<u64>,
@@ -192,7 +192,7 @@ impl Watch {
     fn initial_line(&mut self) -> Option<Bytes> {
         if let Some(object) = self.initial.next() {
             let first = !std::mem::replace(&mut self.told_first, true);
-            return Some(self.view.line(ChangeKind::Added, &object, first));
+            return Some(self.view.line(EventType::Added, &object, first));
         }
         std::mem::take(&mut self.tells_end_of_initial).then(|| self.view.bookmark(self.seen, true))
     }
@@ -221,19 +221,19 @@ impl Watch {
     }
 
     /// How the change looks to this watch, which may not have selected the object before, or no longer.
-    fn line(&self, change: &Change) -> Option<Bytes> {
+    fn line(&self, change: &StoreEvent) -> Option<Bytes> {
         let selects = |object: &Object| {
             (self.namespace.is_empty() || object::namespace(&object.value) == self.namespace)
                 && events::selects(self.view.resource, &self.selector, &object.value)
         };
         let before = change.previous.as_deref().filter(|previous| selects(previous));
-        let now = change.kind != ChangeKind::Deleted && selects(&change.object);
+        let now = change.kind != EventType::Deleted && selects(&change.object);
         match (before, now) {
             (Some(_), true) => Some(self.view.change_line(change)),
-            (Some(_), false) if change.kind == ChangeKind::Deleted => Some(self.view.change_line(change)),
+            (Some(_), false) if change.kind == EventType::Deleted => Some(self.view.change_line(change)),
             (Some(previous), false) => Some(self.view.left_line(previous, change.object.version)),
-            (None, true) if change.kind == ChangeKind::Added => Some(self.view.change_line(change)),
-            (None, true) => Some(self.view.line(ChangeKind::Added, &change.object, false)),
+            (None, true) if change.kind == EventType::Added => Some(self.view.change_line(change)),
+            (None, true) => Some(self.view.line(EventType::Added, &change.object, false)),
             (None, false) => None,
         }
     }

@@ -212,7 +212,7 @@ fn at_every_step() {
         among_some += paths.sampled;
         assert!(
             paths.full * 5 < paths.columns + paths.sampled + paths.full,
-            "mostly the fast way: {paths:?}"
+            "mostly the fast path: {paths:?}"
         );
     }
     assert!(compared > 2000 && among_some > 1000, "{compared} comparisons, {among_some} among some");

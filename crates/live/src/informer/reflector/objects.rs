@@ -11,7 +11,7 @@ use supercargo_model::{
 use super::{
     super::{
         Resource, WatchEvent,
-        known::KnownAs,
+        known_objects::KnownAs,
         wire::{self, Head},
     },
     Reflector, Unheard,
@@ -23,7 +23,11 @@ impl Reflector {
         match Head::of_object(text.as_bytes(), self.kind()) {
             Ok(head) => self.object(&head, |resource| wire::object(text, resource), || Some(text)).await,
             Err(error) => {
-                self.complaints.say(&*self.world, &format!("an object without a readable name: {error}"));
+                self.complaints.say_of_object(
+                    &*self.world,
+                    self.kind(),
+                    &format!("an object without a readable name: {error}"),
+                );
                 Ok(())
             }
         }
@@ -61,7 +65,7 @@ impl Reflector {
         let kind = self.kind();
         let key = Key::new(&*head.namespace, &*head.name);
         let reason = clip(&reason).into_owned();
-        self.complaints.say(&*self.world, &format!("{key} cannot be read: {reason}"));
+        self.complaints.say_of_object(&*self.world, self.kind(), &format!("{key} cannot be read: {reason}"));
         if kind == Kind::Pod {
             self.known.keep(&key, Arc::from(&*head.uid), &head.version);
         } else if let Some(uid) = self.known.forget(&head.namespace, &head.name) {

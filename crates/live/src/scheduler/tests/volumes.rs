@@ -26,7 +26,7 @@ use supercargo_model::{
 use supercargo_plugins::volume_binding::{
     ClaimId, VolumePlan,
     annotations::{BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE},
-    bind::{Order, VolumeFailure, bind},
+    bind::{VolumeBindingRequest, VolumeFailure, bind},
 };
 
 use super::super::handle::send;
@@ -172,14 +172,19 @@ fn id(name: &str) -> ClaimId {
 }
 
 /// The volume for claim c, and one to be made for claim d.
-fn order(bind: bool, provision: bool) -> Order {
+fn order(bind: bool, provision: bool) -> VolumeBindingRequest {
     let plan = VolumePlan {
         bind: bind.then(|| ("v".into(), id("c"))).into_iter().collect(),
         provision: provision.then(|| id("d")).into_iter().collect(),
     };
     let pod = json!({"metadata": {"namespace": "ns", "name": "p", "uid": "p"}, "spec": {"containers": []}});
     let Ok(Object::Pod(pod)) = Object::deserialize(Kind::Pod, &[], &pod) else { panic!("a pod") };
-    Order { pod: Arc::new(pod), node: "n".into(), plan, bind_timeout: Duration::from_secs(600) }
+    VolumeBindingRequest {
+        pod: Arc::new(pod),
+        node: "n".into(),
+        plan,
+        bind_timeout: Duration::from_secs(600),
+    }
 }
 
 /// A binding under way.
@@ -189,11 +194,11 @@ struct Binding {
 }
 
 impl Binding {
-    fn start(server: &SharedServer, order: Order) -> Self {
+    fn start(server: &SharedServer, order: VolumeBindingRequest) -> Self {
         Self::start_if(server, order, true)
     }
 
-    fn start_if(server: &SharedServer, order: Order, leads: bool) -> Self {
+    fn start_if(server: &SharedServer, order: VolumeBindingRequest, leads: bool) -> Self {
         let asked = server.clone();
         let world = FakeWorld::new(move |request, now| asked.lock().unwrap().answer(request, now));
         let outcome = Arc::new(Mutex::new(None));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{CONTROLLER, all, by_controller, owner_reference, replicas, write_status};
 use crate::Failure;
-use crate::api::{Api, Caller, Place};
+use crate::api::{Api, Caller, ObjectAddress};
 use crate::object::{self, as_map, at, map_at, name, namespace, uid};
 use crate::resource::{DEPLOYMENTS, REPLICA_SETS};
 use crate::store::Object;
@@ -55,7 +55,7 @@ fn scale(api: &Api, set: &Value, wanted: u64) -> Result<(), Failure> {
     }
     let mut value = set.clone();
     map_at(&mut value, "spec").insert("replicas".to_owned(), wanted.into());
-    let place = Place::new(&REPLICA_SETS, namespace(set), name(set));
+    let place = ObjectAddress::new(&REPLICA_SETS, namespace(set), name(set));
     api.update(place, "", value, &Caller::controller(CONTROLLER)).map(drop)
 }
 

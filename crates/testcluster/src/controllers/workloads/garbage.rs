@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{CONTROLLER, all, controller};
 use crate::Failure;
-use crate::api::{Api, Caller, DeleteOptions, Place};
+use crate::api::{Api, Caller, DeleteOptions, ObjectAddress};
 use crate::object::{self, items, name, namespace, text, uid};
 use crate::resource::{DEPLOYMENTS, PODS, REPLICA_SETS, Resource};
 use crate::store::Object;
@@ -30,7 +30,7 @@ fn collect_from(
             .iter()
             .any(|owner| owner["controller"] == true && text(owner, &["kind"]) == owner_resource.kind);
         if owned_by_kind && controller(object).is_some_and(|owner| !alive.contains(owner)) {
-            let place = Place::new(resource, namespace(object), name(object));
+            let place = ObjectAddress::new(resource, namespace(object), name(object));
             let options = DeleteOptions { uid: Some(uid(object).to_owned()), ..DeleteOptions::default() };
             api.delete(place, &options, &Caller::controller(CONTROLLER))?;
         }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::follow::Follower;
 use crate::Failure;
-use crate::api::{Api, Caller, Place};
+use crate::api::{Api, Caller, ObjectAddress};
 use crate::object::{at, items, map_at, name, namespace, text, uid};
 use crate::resource::{DEPLOYMENTS, PODS, REPLICA_SETS, Resource};
 use crate::store::Object;
@@ -103,6 +103,6 @@ pub(super) fn write_status(
     if let Some(generation) = generation {
         status.insert("observedGeneration".to_owned(), generation);
     }
-    let place = Place::new(resource, namespace(object), name(object));
+    let place = ObjectAddress::new(resource, namespace(object), name(object));
     api.update(place, "status", value, &Caller::controller(CONTROLLER)).map(drop)
 }

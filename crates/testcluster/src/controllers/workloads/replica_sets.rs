@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{CONTROLLER, all, by_controller, is_ready, owner_reference, replicas, write_status};
 use crate::Failure;
-use crate::api::{Api, Caller, DeleteOptions, Place};
+use crate::api::{Api, Caller, DeleteOptions, ObjectAddress};
 use crate::object::{self, at, name, namespace, text, uid};
 use crate::resource::{PODS, REPLICA_SETS};
 use crate::store::Object;
@@ -36,7 +36,7 @@ fn reconcile_one(api: &Api, set: &Value, pods: &[&Arc<Object>]) -> Result<(), Fa
     let surplus = active.len().saturating_sub(wanted);
     for pod in &active[..surplus] {
         let options = DeleteOptions { uid: Some(uid(pod).to_owned()), ..DeleteOptions::default() };
-        api.delete(Place::new(&PODS, namespace(pod), name(pod)), &options, &caller)?;
+        api.delete(ObjectAddress::new(&PODS, namespace(pod), name(pod)), &options, &caller)?;
     }
     let ready = active[surplus..].iter().filter(|pod| is_ready(pod)).count() as u64;
     let numbers = [

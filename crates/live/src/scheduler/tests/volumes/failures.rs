@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn ends(server: &SharedServer, order: Order) -> (u64, String) {
+fn ends(server: &SharedServer, order: VolumeBindingRequest) -> (u64, String) {
     let (at, outcome) = Binding::start(server, order).end();
     (at, outcome.unwrap_err())
 }
@@ -12,7 +12,7 @@ fn others_do_not_do_their_part() {
     let timed_out = "binding volumes: context deadline exceeded".to_owned();
     assert_eq!(ends(&Server::start(), order(true, true)), (600, timed_out.clone()));
     let server = Server::start();
-    let impatient = Order { bind_timeout: Duration::ZERO, ..order(true, true) };
+    let impatient = VolumeBindingRequest { bind_timeout: Duration::ZERO, ..order(true, true) };
     assert_eq!(ends(&server, impatient), (0, timed_out));
     // Everything is written, so that a later attempt finds it.
     assert_eq!(object(&server, VOLUME)["spec"]["claimRef"]["uid"], "c");

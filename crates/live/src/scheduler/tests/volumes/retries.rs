@@ -64,7 +64,8 @@ fn the_second_of_two_writes_meets_a_conflict_and_a_later_attempt_finds_its_way()
     for (volume_told, claim_told, expected) in cases {
         let server = Server::start();
         let before = (object(&server, VOLUME), object(&server, CLAIM));
-        let first = Order { plan: planned(&server, &before.0, &before.1), ..order(true, true) };
+        let first =
+            VolumeBindingRequest { plan: planned(&server, &before.0, &before.1), ..order(true, true) };
         assert_eq!(first, order(true, true));
         let conflict = || Answer::json(409, json!({"message": "the object has been modified"}));
         fail_first_write(&server, OTHER, false, conflict);
@@ -75,7 +76,7 @@ fn the_second_of_two_writes_meets_a_conflict_and_a_later_attempt_finds_its_way()
         server.lock().unwrap().complete(CLAIM, "v");
         let volume = if volume_told { object(&server, VOLUME) } else { before.0 };
         let claim = if claim_told { object(&server, CLAIM) } else { before.1 };
-        let second = Order { plan: planned(&server, &volume, &claim), ..order(true, true) };
+        let second = VolumeBindingRequest { plan: planned(&server, &volume, &claim), ..order(true, true) };
         assert_eq!(second, expected);
         later(&server, 2, |server| server.complete(OTHER, "v"));
         let binding = Binding::start(&server, second);

@@ -1,11 +1,15 @@
 //! The scheduler on virtual time: what is tried when, and what comes of it in the end.
 
+mod effects;
+
 use std::sync::Arc;
 
 use serde_json::json;
 use supercargo_engine::{Engine, Outcome, Placement};
+use supercargo_framework::registry::{Registration, Registry};
+use supercargo_manifest::Source;
 use supercargo_model::{
-    Pod,
+    Key, Pod,
     testing::{Builder, cluster, node, object, pod},
 };
 use supercargo_scheduler::{
@@ -15,20 +19,48 @@ use supercargo_scheduler::{
 
 type Decide = fn(&mut Engine, &Arc<Pod>) -> Option<Placement>;
 
-/// Everything that happens: second, pod, number of the attempt, and what came of it.
-fn course(objects: &[Builder], pending: &[Builder], decide: Decide) -> Vec<String> {
-    let registry = supercargo_plugins::registry();
-    let configuration = supercargo_config::default_configuration(&registry).expect("the default");
+/// A scheduler with the plugins of a registry, some of them enabled besides the default ones.
+fn scheduler(
+    registry: &Registry,
+    enabled: &str,
+    objects: &[Builder],
+    pending: &[Builder],
+) -> OfflineScheduler {
+    let text = format!(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{{plugins: {{{enabled}}}}}]"
+    );
+    let loaded = supercargo_config::load(&Source::new("config", text), registry).expect("a configuration");
+    let configuration = loaded.configuration;
     let cluster = cluster(objects.iter().cloned());
-    let engine = setup::engine(cluster, &configuration, &registry, Overrides::default()).expect("an engine");
+    let engine = setup::engine(cluster, &configuration, registry, Overrides::default()).expect("an engine");
     let pending = pending.iter().cloned().map(Builder::pod);
-    let mut scheduler = OfflineScheduler::new(engine, setup::queue_settings(&configuration), pending);
+    OfflineScheduler::new(engine, setup::queue_settings(&configuration), pending)
+}
+
+/// Everything that happens: second, pod, number of the attempt, and what came of it.
+fn course_of(scheduler: &mut OfflineScheduler, decide: Decide) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(attempt) = scheduler.next_attempt(|engine, pod, _| decide(engine, pod)) {
         lines.push(line(&attempt));
         assert!(lines.len() < 100, "it does not end: {lines:#?}");
     }
     lines
+}
+
+fn course(objects: &[Builder], pending: &[Builder], decide: Decide) -> Vec<String> {
+    course_of(&mut scheduler(&supercargo_plugins::registry(), "", objects, pending), decide)
+}
+
+/// The same with a plugin of the test's own.
+fn course_with(
+    plugin: impl Into<Registration>,
+    enabled: &str,
+    objects: &[Builder],
+    pending: &[Builder],
+) -> Vec<String> {
+    let mut registry = supercargo_plugins::registry();
+    registry.add(plugin);
+    course_of(&mut scheduler(&registry, enabled, objects, pending), |engine, pod| engine.place(pod))
 }
 
 fn line(attempt: &Attempt) -> String {
@@ -121,6 +153,32 @@ fn victims_leave_after_their_grace_period_and_the_room_is_kept_meanwhile() {
 }
 
 #[test]
+fn each_victim_takes_as_long_to_leave_as_it_says() {
+    let says = |pod: Builder, seconds: i64| pod.set("/spec/terminationGracePeriodSeconds", seconds);
+    let cases = [(0, "0s high#2: n"), (5, "5s high#2: n"), (300, "300s high#2: n")];
+    for (seconds, expected) in cases {
+        check(
+            "one victim",
+            &[sized("n", "2"), says(asks("v", "2").on("n"), seconds)],
+            &[asks("high", "2").priority(10)],
+            &["0s high#1: preempts v on n", expected],
+        );
+    }
+    check(
+        "the slower one is waited for",
+        &[sized("n", "2"), says(asks("v", "1").on("n"), 5), asks("w", "1").on("n")],
+        &[asks("high", "2").priority(10)],
+        &["0s high#1: preempts v w on n", "5s high#2: unschedulable", "30s high#3: n"],
+    );
+    check(
+        "one that leaves anyway",
+        &[sized("n", "1"), leaving(asks("v", "1").on("n")).set("/metadata/deletionGracePeriodSeconds", 7)],
+        &[asks("p", "1")],
+        &["0s p#1: unschedulable", "7s p#2: n"],
+    );
+}
+
+#[test]
 fn what_happens_wakes_those_whom_it_helps_and_nobody_else() {
     check(
         "a pod that another waits for",
@@ -152,27 +210,73 @@ fn a_preemption_that_was_under_way_goes_on() {
     );
 }
 
+fn class(provisioner: &str) -> Builder {
+    object(json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"},
+        "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}))
+}
+
+fn volume(name: &str) -> Builder {
+    object(json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+        "spec": {"storageClassName": "late", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+                 "volumeMode": "Filesystem", "local": {"path": "/disk"}},
+        "status": {"phase": "Available"}}))
+}
+
+fn claim(name: &str) -> Builder {
+    object(json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {"storageClassName": "late", "accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem",
+                 "resources": {"requests": {"storage": "1Gi"}}},
+        "status": {"phase": "Pending"}}))
+}
+
 #[test]
 fn a_volume_is_promised_once() {
-    let local = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "local"},
-        "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"});
-    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"},
-        "spec": {"storageClassName": "local", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
-                 "volumeMode": "Filesystem", "local": {"path": "/disk"}},
-        "status": {"phase": "Available"}});
-    let claim = |name: &str| {
-        object(json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name, "namespace": "default", "uid": name},
-            "spec": {"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem",
-                     "resources": {"requests": {"storage": "1Gi"}}},
-            "status": {"phase": "Pending"}}))
-    };
     check(
         "one volume for two claims",
-        &[sized("n", "4"), object(local), object(volume), claim("c"), claim("d")],
+        &[sized("n", "4"), class("kubernetes.io/no-provisioner"), volume("pv"), claim("c"), claim("d")],
         &[asks("p", "1").claim("c"), asks("q", "1").claim("d")],
         &["0s p#1: n", "0s q#1: unschedulable"],
     );
+}
+
+/// The volume of a claim in the end, and the time it took to get there.
+fn volume_of(claim: &str, scheduler: &OfflineScheduler) -> (String, u64) {
+    let bound = scheduler.engine().cluster().claim(&Key::new("default", claim)).expect("the claim");
+    (bound.volume.to_string(), scheduler.now().as_secs())
+}
+
+#[test]
+fn claims_that_wait_for_a_pod_are_bound_before_it_is() {
+    let objects = [sized("n", "4"), class("kubernetes.io/no-provisioner"), volume("pv"), claim("c")];
+    let pods = [asks("p", "1").claim("c"), asks("q", "1").claim("c")];
+    let mut scheduler = scheduler(&supercargo_plugins::registry(), "", &objects, &pods);
+    let course = course_of(&mut scheduler, |engine, pod| engine.place(pod));
+    assert_eq!(course, ["0s p#1: n", "0s q#1: n"]);
+    // VolumeBinding looks a second after it has written.
+    assert_eq!(volume_of("c", &scheduler), ("pv".to_owned(), 1));
+}
+
+#[test]
+fn a_volume_is_made_where_the_first_pod_goes_and_the_second_follows_it() {
+    let zoned = |name, zone| sized(name, "2").label("zone", zone).label("name", name);
+    let drivers = |node: &str| {
+        object(json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": node},
+            "spec": {"drivers": [{"name": "example.com", "nodeID": node, "topologyKeys": ["zone"]}]}}))
+    };
+    let nodes = [zoned("a", "east"), zoned("b", "east"), zoned("c", "west")];
+    let objects = [class("example.com"), claim("c"), drivers("a"), drivers("b"), drivers("c")];
+    let pods = [
+        asks("p", "2").claim("c").priority(9).set("/spec/nodeSelector/name", "b"),
+        asks("q", "2").claim("c").priority(9),
+        asks("r", "2").claim("c"),
+    ];
+    let objects = [&nodes[..], &objects[..]].concat();
+    let mut scheduler = scheduler(&supercargo_plugins::registry(), "", &objects, &pods);
+    let course = course_of(&mut scheduler, |engine, pod| engine.place(pod));
+    // There is room on c, but a volume of the zone east cannot be reached from there.
+    assert_eq!(course, ["0s p#1: b", "0s q#1: a", "0s r#1: unschedulable"]);
+    assert_eq!(volume_of("c", &scheduler).0, "pvc-c");
 }
 
 #[test]

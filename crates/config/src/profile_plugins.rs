@@ -12,14 +12,14 @@ use supercargo_model::Name;
 use crate::configuration::{Arguments, ProfileConfiguration};
 
 /// The plugins that exist for a profile.
-pub(crate) struct Known<'r> {
+pub(crate) struct ProfilePlugins<'r> {
     registry: &'r Registry,
     pub(crate) loaded: BTreeMap<Name, Arc<Registration>>,
     /// What was to be loaded and could not be: it has been told why.
     broken: BTreeSet<Name>,
 }
 
-impl<'r> Known<'r> {
+impl<'r> ProfilePlugins<'r> {
     /// Loads what the arguments ask for and the registry does not know.
     pub(crate) fn load(registry: &'r Registry, arguments: &[Arguments], problems: &mut Problems) -> Self {
         let mut known = Self { registry, loaded: BTreeMap::new(), broken: BTreeSet::new() };

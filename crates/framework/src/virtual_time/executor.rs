@@ -10,10 +10,8 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::BoxFuture;
-use supercargo_testcluster::Clock;
-
-use crate::clock::VirtualClock;
+use super::VirtualClock;
+use crate::handle::Effect;
 
 /// Tasks that are stopped, and end, together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +41,7 @@ struct Tasks {
 
 struct Task {
     process: ProcessId,
-    future: BoxFuture<'static, ()>,
+    future: Effect<'static, ()>,
     flag: Arc<Flag>,
 }
 
@@ -74,6 +72,11 @@ impl Executor {
         &self.clock
     }
 
+    /// Tasks on a clock.
+    pub fn on(clock: VirtualClock) -> Self {
+        Self { clock, ..Self::default() }
+    }
+
     fn tasks(&self) -> MutexGuard<'_, Tasks> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,7 +89,7 @@ impl Executor {
     }
 
     /// Runs a task as part of a process.
-    pub fn spawn(&self, process: ProcessId, future: BoxFuture<'static, ()>) {
+    pub fn spawn(&self, process: ProcessId, future: Effect<'static, ()>) {
         let mut tasks = self.tasks();
         tasks.made += 1;
         let id = tasks.made;
@@ -154,7 +157,7 @@ impl Executor {
     }
 
     /// Runs whatever can be done without time passing.
-    fn run_ready(&self) {
+    pub fn run_ready(&self) {
         while let Some(id) = self.next_ready() {
             let mut tasks = self.tasks();
             let Some(mut task) = tasks.all.remove(&id) else { continue };
@@ -170,6 +173,11 @@ impl Executor {
                 self.tasks().all.insert(id, task);
             }
         }
+    }
+
+    /// Whether nothing can be done without time passing.
+    pub fn is_idle(&self) -> bool {
+        self.ready.queue().is_empty()
     }
 
     fn next_ready(&self) -> Option<u64> {

@@ -1,17 +1,41 @@
 //! Calling a binding off that is under way.
 
-use std::sync::Arc;
+use std::{
+    future::poll_fn,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Poll, Waker},
+};
 
 use supercargo_model::Name;
-use tokio::sync::watch;
+
+use crate::{preemption::Rejection, status::Status};
 
 /// Why a binding is called off.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum CalledOff {
+pub enum CalledOff {
     /// The pod has to go for a more important one, by the will of a plugin.
     Preempted(Name),
     /// Its deletion was asked for.
     Removed,
+}
+
+impl CalledOff {
+    /// How a wait for permission ends that is called off, in kube-scheduler's words.
+    pub fn on_permit(self) -> Rejection {
+        match self {
+            Self::Preempted(plugin) => Rejection { plugin, status: Status::error("preempted") },
+            Self::Removed => Rejection { plugin: Name::default(), status: Status::unschedulable("removed") },
+        }
+    }
+
+    /// The same while the first of the PreBind plugins that have something to do is at work.
+    pub fn in_pre_bind(self, plugin: &str) -> String {
+        let cause = match self {
+            Self::Preempted(by) => format!("preempted by {by}"),
+            Self::Removed => "removed".to_owned(),
+        };
+        format!("running PreBind plugin \"{plugin}\": {cause}")
+    }
 }
 
 /// How far a binding has come, as far as calling it off is concerned.
@@ -28,69 +52,86 @@ enum Stage {
 
 /// Whether a binding may go on. Clones are about the same binding.
 #[derive(Clone)]
-pub(super) struct BindingSignal(Arc<watch::Sender<Stage>>);
+pub struct BindingSignal(Arc<Mutex<State>>);
+
+struct State {
+    stage: Stage,
+    /// The binding, if it wants to know that it is called off.
+    listener: Option<Waker>,
+}
 
 impl BindingSignal {
     /// For a binding that waits for a permission, or has something to prepare, or neither.
-    pub(super) fn new(waits: bool, prepares: bool) -> Self {
+    pub fn new(waits: bool, prepares: bool) -> Self {
         let stage = match (waits, prepares) {
             (true, _) => Stage::Waiting,
             (false, true) => Stage::Preparing,
             (false, false) => Stage::Committed,
         };
-        Self(Arc::new(watch::Sender::new(stage)))
+        Self(Arc::new(Mutex::new(State { stage, listener: None })))
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls the binding off; false if it is too late for that.
-    pub(super) fn call_off(&self, why: CalledOff) -> bool {
+    pub fn call_off(&self, why: CalledOff) -> bool {
         self.go(&[Stage::Waiting, Stage::Preparing], Stage::CalledOff(why))
     }
 
     /// Calls the binding off if it waits for a permission.
-    pub(super) fn reject(&self, why: CalledOff) -> bool {
+    pub fn reject(&self, why: CalledOff) -> bool {
         self.go(&[Stage::Waiting], Stage::CalledOff(why))
     }
 
     /// The pod has its permission.
-    pub(super) fn permitted(&self) {
+    pub fn permitted(&self) {
         self.go(&[Stage::Waiting], Stage::Preparing);
     }
 
     /// Whether the pod may be bound now; from here on the binding cannot be called off.
-    pub(super) fn commit(&self) -> Result<(), CalledOff> {
+    pub fn commit(&self) -> Result<(), CalledOff> {
         self.go(&[Stage::Waiting, Stage::Preparing], Stage::Committed);
-        match &*self.0.borrow() {
+        match &self.locked().stage {
             Stage::CalledOff(why) => Err(why.clone()),
             _ => Ok(()),
         }
     }
 
     /// Whether it cannot be called off any more.
-    pub(super) fn is_committed(&self) -> bool {
-        *self.0.borrow() == Stage::Committed
+    pub fn is_committed(&self) -> bool {
+        self.locked().stage == Stage::Committed
     }
 
-    /// Ends when the binding is called off, if it ever is.
-    pub(super) async fn called_off(&self) -> CalledOff {
-        let mut stages = self.0.subscribe();
-        loop {
-            if let Stage::CalledOff(why) = &*stages.borrow_and_update() {
-                return why.clone();
+    /// Ends when the binding is called off, if it ever is. Only the binding itself listens.
+    pub async fn called_off(&self) -> CalledOff {
+        poll_fn(|context| {
+            let mut state = self.locked();
+            match &state.stage {
+                Stage::CalledOff(why) => Poll::Ready(why.clone()),
+                _ => {
+                    state.listener = Some(context.waker().clone());
+                    Poll::Pending
+                }
             }
-            if stages.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        }
+        })
+        .await
     }
 
     fn go(&self, from: &[Stage], to: Stage) -> bool {
-        self.0.send_if_modified(|stage| {
-            let goes = from.contains(stage);
-            if goes {
-                *stage = to;
-            }
-            goes
-        })
+        let mut state = self.locked();
+        let goes = from.contains(&state.stage);
+        if goes {
+            state.stage = to;
+        }
+        let ends = matches!(state.stage, Stage::CalledOff(_));
+        let listener = if ends { state.listener.take() } else { None };
+        drop(state);
+        if let Some(listener) = listener {
+            listener.wake();
+        }
+        goes
     }
 }
 

@@ -8,7 +8,7 @@ use supercargo_model::{Key, Name};
 
 /// The objects of one resource that have been told.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct KnownObjects {
     by_namespace: HashMap<Name, HashMap<Name, Seen, RandomState>, RandomState>,
     /// Counts the lists. An object that the present list has not named is not there any more.
     round: u32,
@@ -32,7 +32,7 @@ pub(super) enum KnownAs {
     Recreated(Name),
 }
 
-impl Known {
+impl KnownObjects {
     /// How an object stands; it counts as named by the present list.
     pub(super) fn known_as(&mut self, namespace: &str, name: &str, uid: &str, version: &str) -> KnownAs {
         let version = self.hash(version);
@@ -99,13 +99,13 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn keep(known: &mut Known, name: &str, uid: &str, version: &str) {
+    fn keep(known: &mut KnownObjects, name: &str, uid: &str, version: &str) {
         known.keep(&Key::new("ns", name), uid.into(), version);
     }
 
     #[test]
     fn a_list_yields_the_difference() {
-        let mut known = Known::default();
+        let mut known = KnownObjects::default();
         keep(&mut known, "a", "u1", "1");
         keep(&mut known, "b", "u2", "1");
         keep(&mut known, "c", "u3", "1");
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn another_identity_under_the_same_name_is_another_object() {
-        let mut known = Known::default();
+        let mut known = KnownObjects::default();
         keep(&mut known, "a", "u1", "5");
         assert_eq!(known.known_as("ns", "a", "u2", "5"), KnownAs::Recreated("u1".into()));
     }
