@@ -91,13 +91,52 @@ pub(crate) fn entries_of(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
 
 /// The text of a file, or of stdin for `-`; unpacked if it is packed with gzip.
 pub(crate) fn text(path: &Path) -> Result<Source, Problem> {
-    let bytes = read(path).map_err(|error| unreadable(path, &error))?;
-    let bytes = if bytes.starts_with(&GZIP_MAGIC) {
-        let most = bytes.len() as u64 * MAX_UNPACKED_RATIO + ALWAYS_UNPACKED_BYTES;
-        unpacked(&bytes, most).map_err(|error| about(path, format!("cannot unpack this: {error}")))?
-    } else {
-        bytes
+    let (bytes, cut) = unpacked(path)?;
+    match cut {
+        Some(error) => Err(about(path, format!("cannot unpack this: {error}"))),
+        None => as_text(path, bytes),
+    }
+}
+
+/// The whole lines of a file that may have been cut off while it was written, and whether it was.
+pub(crate) fn whole_lines(path: &Path) -> Result<(Source, bool), Problem> {
+    let (mut bytes, cut) = unpacked(path)?;
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    let is_cut = match cut {
+        Some(error) if end == 0 => return Err(about(path, format!("cannot unpack this: {error}"))),
+        Some(_) => true,
+        // A last line without line end may be whole.
+        None => {
+            end > 0
+                && serde_json::from_slice::<serde::de::IgnoredAny>(&bytes[end..])
+                    .is_err_and(|error| error.is_eof())
+                && !bytes[end..].trim_ascii().is_empty()
+        }
     };
+    if is_cut {
+        bytes.truncate(end);
+    }
+    Ok((as_text(path, bytes)?, is_cut))
+}
+
+/// What a file holds, unpacked as far as that is possible, and what is wrong with the rest.
+fn unpacked(path: &Path) -> Result<(Vec<u8>, Option<io::Error>), Problem> {
+    let bytes = read(path).map_err(|error| unreadable(path, &error))?;
+    if !bytes.starts_with(&GZIP_MAGIC) {
+        return Ok((bytes, None));
+    }
+    // A small file must not fill the memory.
+    let most = bytes.len() as u64 * MAX_UNPACKED_RATIO + ALWAYS_UNPACKED_BYTES;
+    let mut unpacked = Vec::new();
+    let cut = MultiGzDecoder::new(&bytes[..]).take(most + 1).read_to_end(&mut unpacked).err();
+    if unpacked.len() as u64 > most {
+        let why = "it becomes far too large; unpack it with gunzip if that is as it should be";
+        return Err(about(path, format!("cannot unpack this: {why}")));
+    }
+    Ok((unpacked, cut))
+}
+
+fn as_text(path: &Path, bytes: Vec<u8>) -> Result<Source, Problem> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(name(path), text)),
         Err(error) => {
@@ -107,18 +146,6 @@ pub(crate) fn text(path: &Path) -> Result<Source, Problem> {
             Err(about(path, message))
         }
     }
-}
-
-/// What is packed, within bounds: a small file must not fill the memory.
-fn unpacked(bytes: &[u8], most: u64) -> io::Result<Vec<u8>> {
-    let mut unpacked = Vec::new();
-    MultiGzDecoder::new(bytes).take(most + 1).read_to_end(&mut unpacked)?;
-    if unpacked.len() as u64 > most {
-        return Err(io::Error::other(
-            "it becomes far too large; unpack it with gunzip if that is as it should be",
-        ));
-    }
-    Ok(unpacked)
 }
 
 /// The same, where nothing at all is a sign that something went wrong before.

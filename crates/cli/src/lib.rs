@@ -22,6 +22,7 @@
 mod arguments;
 mod bench;
 mod capacity;
+mod compare;
 mod config;
 mod conformance;
 mod demo;
@@ -33,11 +34,16 @@ mod input;
 mod objects;
 mod output;
 mod rbac;
+mod record;
+mod replay;
 mod run;
 mod shell;
 mod simulate;
+mod snapshot;
 mod style;
 mod test;
+mod traces;
+mod tune;
 mod utilisation;
 
 use std::{
@@ -121,6 +127,11 @@ fn dispatch(
         Command::Capacity(options) => capacity::run(&options, console, registry),
         Command::Test(options) => test::run(&options, console, registry),
         Command::Explain(options) => explain::run(&options, console, registry),
+        Command::Replay(options) => replay::run(&options, console, registry),
+        Command::Compare(options) => compare::run(&options, console, registry),
+        Command::Tune(options) => tune::run(&options, console, registry),
+        Command::Record(options) => record::run(&options, console),
+        Command::Snapshot(options) => snapshot::run(&options, console),
         Command::Conformance(options) => conformance::run(&options, console, registry),
         Command::Run(options) => run::run(&options, console, registry, guests),
         Command::Rbac(options) => rbac::run(&options, console, registry),
