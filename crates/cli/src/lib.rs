@@ -49,7 +49,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use supercargo_framework::registry::Registry;
 use supercargo_wasm::Host;
 
@@ -82,7 +82,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -
     {
         arguments = arguments.into_iter().map(run::with_dashes).collect();
     }
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let matches = command_as(arguments.first()).try_get_matches_from(arguments);
+    let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
@@ -98,6 +99,18 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -
         Ok(ending) => ending.into(),
         Err(failure) => failure.tell(&mut console),
     }
+}
+
+/// The name by which kubectl finds the command, as one of its own: a link to it will do.
+const KUBECTL_PLUGIN: &str = "kubectl-supercargo";
+
+/// The command under the name that it was called by.
+fn command_as(program: Option<&OsString>) -> clap::Command {
+    let command = Arguments::command();
+    let is_plugin = |program: &OsString| {
+        std::path::Path::new(program).file_stem().is_some_and(|name| name == KUBECTL_PLUGIN)
+    };
+    if program.is_some_and(is_plugin) { command.bin_name("kubectl supercargo") } else { command }
 }
 
 fn dispatch(

@@ -7,6 +7,7 @@ pub mod bench;
 pub mod compare;
 pub mod configurations;
 pub mod conformance;
+pub mod explanation;
 pub mod measures;
 pub mod priority_classes;
 pub mod replay;

@@ -9,6 +9,7 @@ mod extender;
 mod process;
 mod stage;
 
+mod asking;
 mod churn;
 mod dry_run;
 mod dynamic_scoring;
