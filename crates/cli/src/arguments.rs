@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::{
-    bench, compare, config, conformance, demo, dynamic_scoring, explain, rbac, record, replay, run, simulate,
-    snapshot, style::Color, tune,
+    bench, capacity, compare, config, conformance, demo, dynamic_scoring, explain, rbac, record, replay, run,
+    simulate, snapshot, style::Color, test, tune,
 };
 
 /// Decides where pods go in a Kubernetes cluster, exactly as kube-scheduler 1.36 would, and explains itself.
@@ -37,6 +37,10 @@ pub(crate) enum Command {
     Testcluster(demo::ClusterCommand),
     /// Schedule the pending pods of a cluster offline (a dry run)
     Simulate(simulate::Options),
+    /// Count how many more pods like one fit, and show where, and what runs out first
+    Capacity(capacity::Options),
+    /// Check where pods go against what a team expects, for its pipeline
+    Test(test::Options),
     /// Show why a pod goes where it goes, or nowhere
     Explain(explain::Options),
     /// Replay the history of a cluster at full speed, and measure it

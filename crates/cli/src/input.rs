@@ -91,41 +91,27 @@ pub(crate) fn entries_of(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
 
 /// The text of a file, or of stdin for `-`; unpacked if it is packed with gzip.
 pub(crate) fn text(path: &Path) -> Result<Source, Problem> {
-    let bytes = read(path).map_err(|error| unreadable(path, &error))?;
-    let bytes = if bytes.starts_with(&GZIP_MAGIC) {
-        unpacked(&bytes, most_unpacked(&bytes))
-            .map_err(|error| about(path, format!("cannot unpack this: {error}")))?
-    } else {
-        bytes
-    };
-    as_text(path, bytes)
-}
-
-/// How much a packed text may come to.
-fn most_unpacked(bytes: &[u8]) -> u64 {
-    bytes.len() as u64 * MAX_UNPACKED_RATIO + ALWAYS_UNPACKED_BYTES
+    let (bytes, cut) = unpacked(path)?;
+    match cut {
+        Some(error) => Err(about(path, format!("cannot unpack this: {error}"))),
+        None => as_text(path, bytes),
+    }
 }
 
 /// The whole lines of a file that may have been cut off while it was written, and whether it was.
 pub(crate) fn whole_lines(path: &Path) -> Result<(Source, bool), Problem> {
-    let mut bytes = read(path).map_err(|error| unreadable(path, &error))?;
-    let mut cut = None;
-    if bytes.starts_with(&GZIP_MAGIC) {
-        let mut text = Vec::new();
-        let most = most_unpacked(&bytes);
-        let mut decoder = MultiGzDecoder::new(&bytes[..]).take(most);
-        cut = decoder.read_to_end(&mut text).err();
-        if text.len() as u64 >= most {
-            return Err(about(path, "cannot unpack this: it comes to far more than any text"));
-        }
-        bytes = text;
-    }
+    let (mut bytes, cut) = unpacked(path)?;
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     let is_cut = match cut {
         Some(error) if end == 0 => return Err(about(path, format!("cannot unpack this: {error}"))),
         Some(_) => true,
         // A last line without line end may be whole.
-        None => end > 0 && is_half(&bytes[end..]),
+        None => {
+            end > 0
+                && serde_json::from_slice::<serde::de::IgnoredAny>(&bytes[end..])
+                    .is_err_and(|error| error.is_eof())
+                && !bytes[end..].trim_ascii().is_empty()
+        }
     };
     if is_cut {
         bytes.truncate(end);
@@ -133,10 +119,24 @@ pub(crate) fn whole_lines(path: &Path) -> Result<(Source, bool), Problem> {
     Ok((as_text(path, bytes)?, is_cut))
 }
 
-/// Whether a line of JSON ends before it should.
-fn is_half(line: &[u8]) -> bool {
-    let read = serde_json::from_slice::<serde::de::IgnoredAny>(line);
-    !line.trim_ascii().is_empty() && read.is_err_and(|error| error.is_eof())
+/// What a file holds, unpacked as far as that is possible, and what is wrong with the rest.
+fn unpacked(path: &Path) -> Result<(Vec<u8>, Option<io::Error>), Problem> {
+    let bytes = read(path).map_err(|error| unreadable(path, &error))?;
+    if !bytes.starts_with(&GZIP_MAGIC) {
+        return Ok((bytes, None));
+    }
+    let most = bytes.len() as u64 * MAX_UNPACKED_RATIO + ALWAYS_UNPACKED_BYTES;
+    unpacked_within(&bytes, most).map_err(|why| about(path, format!("cannot unpack this: {why}")))
+}
+
+/// What is packed, within bounds: a small file must not fill the memory.
+fn unpacked_within(bytes: &[u8], most: u64) -> Result<(Vec<u8>, Option<io::Error>), &'static str> {
+    let mut unpacked = Vec::new();
+    let cut = MultiGzDecoder::new(bytes).take(most + 1).read_to_end(&mut unpacked).err();
+    if unpacked.len() as u64 > most {
+        return Err("it becomes far too large; unpack it with gunzip if that is as it should be");
+    }
+    Ok((unpacked, cut))
 }
 
 fn as_text(path: &Path, bytes: Vec<u8>) -> Result<Source, Problem> {
@@ -149,18 +149,6 @@ fn as_text(path: &Path, bytes: Vec<u8>) -> Result<Source, Problem> {
             Err(about(path, message))
         }
     }
-}
-
-/// What is packed, within bounds: a small file must not fill the memory.
-fn unpacked(bytes: &[u8], most: u64) -> io::Result<Vec<u8>> {
-    let mut unpacked = Vec::new();
-    MultiGzDecoder::new(bytes).take(most + 1).read_to_end(&mut unpacked)?;
-    if unpacked.len() as u64 > most {
-        return Err(io::Error::other(
-            "it becomes far too large; unpack it with gunzip if that is as it should be",
-        ));
-    }
-    Ok(unpacked)
 }
 
 /// The same, where nothing at all is a sign that something went wrong before.
@@ -256,8 +244,8 @@ mod tests {
         let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
         packer.write_all(&[b'x'; 5000]).unwrap();
         let packed = packer.finish().unwrap();
-        assert_eq!(unpacked(&packed, 5000).unwrap().len(), 5000);
-        let told = unpacked(&packed, 4999).unwrap_err().to_string();
+        assert_eq!(unpacked_within(&packed, 5000).unwrap().0.len(), 5000);
+        let told = unpacked_within(&packed, 4999).unwrap_err();
         assert!(told.contains("far too large"), "{told}");
     }
 

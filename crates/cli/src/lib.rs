@@ -21,6 +21,7 @@
 
 mod arguments;
 mod bench;
+mod capacity;
 mod compare;
 mod config;
 mod conformance;
@@ -40,8 +41,10 @@ mod shell;
 mod simulate;
 mod snapshot;
 mod style;
+mod test;
 mod traces;
 mod tune;
+mod utilisation;
 
 use std::{
     ffi::OsString,
@@ -121,6 +124,8 @@ fn dispatch(
 ) -> Result<Ending, Failure> {
     match command {
         Command::Simulate(options) => simulate::run(&options, console, registry),
+        Command::Capacity(options) => capacity::run(&options, console, registry),
+        Command::Test(options) => test::run(&options, console, registry),
         Command::Explain(options) => explain::run(&options, console, registry),
         Command::Replay(options) => replay::run(&options, console, registry),
         Command::Compare(options) => compare::run(&options, console, registry),

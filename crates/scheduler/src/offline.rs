@@ -157,6 +157,11 @@ impl OfflineScheduler {
         &self.engine
     }
 
+    /// The engine alone, for whoever goes on from the cluster as it is now.
+    pub fn into_engine(self) -> Engine {
+        self.engine
+    }
+
     /// The queue as it is now.
     pub fn queue(&self) -> &SchedulingQueue {
         &self.queue

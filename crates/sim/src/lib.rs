@@ -4,11 +4,13 @@
 //! Texts come in, results go out: files are the caller's.
 
 pub mod bench;
+pub mod capacity;
 pub mod compare;
 pub mod configurations;
 pub mod conformance;
 pub mod explanation;
 pub mod measures;
+pub mod placement_tests;
 pub mod priority_classes;
 pub mod replay;
 pub mod report;
