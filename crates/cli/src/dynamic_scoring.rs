@@ -240,7 +240,11 @@ fn replace(place: &PreferencesReference, source: &Source, objects: &mut Objects)
 }
 
 /// Reads every text. `all` are the ConfigMaps that were given, also those that nobody reads.
-fn check(places: &BTreeMap<PreferencesReference, Name>, objects: &Objects, all: &[String]) -> Result<Problems, Problems> {
+fn check(
+    places: &BTreeMap<PreferencesReference, Name>,
+    objects: &Objects,
+    all: &[String],
+) -> Result<Problems, Problems> {
     let mut problems = Problems::default();
     for (place, scheduler) in places {
         let map = config_maps(&objects.objects).find(|map| map.key() == place.config_map);
