@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::{
-    bench, capacity, config, conformance, demo, dynamic_scoring, explain, rbac, run, simulate, style::Color,
-    test,
+    bench, capacity, compare, config, conformance, demo, dynamic_scoring, explain, rbac, record, replay, run,
+    simulate, snapshot, style::Color, test, tune,
 };
 
 /// Decides where pods go in a Kubernetes cluster, exactly as kube-scheduler 1.36 would, and explains itself.
@@ -43,6 +43,16 @@ pub(crate) enum Command {
     Test(test::Options),
     /// Show why a pod goes where it goes, or nowhere
     Explain(explain::Options),
+    /// Replay the history of a cluster at full speed, and measure it
+    Replay(replay::Options),
+    /// Say what another configuration changes, on a trace or on a cluster with pending pods
+    Compare(compare::Options),
+    /// Search a configuration that is better by an objective, and confirm it on held-back parts of a trace
+    Tune(tune::Options),
+    /// Write what happens in a cluster to a file that can be replayed
+    Record(record::Options),
+    /// Write what is in a cluster to a file, for `--cluster`
+    Snapshot(snapshot::Options),
     /// Compare with what a real kube-scheduler answered
     Conformance(conformance::Options),
     /// Measure the speed of scheduling on made-up clusters

@@ -1,72 +1,132 @@
 //! `supercargo explain`: why does a pod go where it goes, or nowhere?
 
 mod find;
+mod header;
+mod influence;
 mod rejections;
 mod scores;
+mod server;
+mod why_not;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use serde::Serialize;
-use supercargo_config::Configuration;
-use supercargo_engine::{Decision, Outcome, Placement};
-use supercargo_framework::{preemption::Nomination, registry::Registry};
+use clap::ValueEnum;
+use supercargo_config::{Configuration, TieBreak};
+use supercargo_engine::{Engine, Explained, Placement};
+use supercargo_framework::{
+    preemption::Nomination,
+    registry::{Point, Registry},
+};
 use supercargo_manifest::Problem;
-use supercargo_model::Pod;
+use supercargo_model::{Name, Pod};
 use supercargo_scheduler::offline::OfflineScheduler;
-use supercargo_sim::{report::Report, simulate::Input};
+use supercargo_sim::{explanation::Explanation, simulate::Input};
 
 use crate::{
-    arguments::Format,
     extender_calls::{self, ExtenderCaller},
     failure::{Ending, Failure},
     objects::{Inputs, offline},
     output::Console,
     simulate::nomination,
-    style::paint,
 };
+
+/// How many nodes are shown, unless more or fewer are asked for.
+const DEFAULT_TOP: usize = 30;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The pod: its name, or namespace/name
+    /// The pod: its name, pod/NAME, or NAMESPACE/NAME
     #[arg(value_name = "POD")]
     pod: String,
 
+    /// A node that it does not go to, or goes to: who refuses it, and why; or how far it is behind. May be repeated
+    #[arg(long = "node", value_delimiter = ',', value_name = "NAME")]
+    nodes: Vec<Name>,
+
     #[command(flatten)]
     inputs: Inputs,
+
+    #[command(flatten)]
+    server: server::RunningScheduler,
 
     /// How the result is printed
     #[arg(long, short, value_enum, default_value_t, value_name = "FORMAT")]
     output: Format,
 
+    /// JSON over many lines
+    #[arg(long)]
+    pretty: bool,
+
     /// Show what plugins gave before it was normalized, too
     #[arg(long)]
     raw: bool,
 
+    /// Show so many of the best nodes, in place of 30
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    top: Option<usize>,
+
     /// Show all nodes, however many there are
-    #[arg(long)]
-    all_nodes: bool,
+    #[arg(long, visible_alias = "all-nodes")]
+    all: bool,
 }
 
-/// What there is to explain.
-struct Explanation {
-    /// The last attempt.
-    decision: Decision,
-    /// How many there were.
-    attempts: u32,
-    /// The attempt before it that room was made for.
-    made_room: Option<Decision>,
-    /// It had to leave later for a more important one.
-    evicted: bool,
-    /// The node that the pod runs on in fact.
-    bound_to: Option<String>,
-    /// How many pods were scheduled before it.
-    pods_before: usize,
-    configuration: Configuration,
+/// How an explanation is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}
+
+/// How much is shown.
+#[derive(Clone, Copy)]
+struct Shown {
+    nodes: usize,
+    /// All names of nodes that share a reason, too.
+    all: bool,
+    raw: bool,
+}
+
+impl Options {
+    /// The pod's name, with its namespace if that was given.
+    fn pod_name(&self) -> String {
+        self.inputs.qualified(find::without_kind(&self.pod))
+    }
+
+    fn shown(&self) -> Shown {
+        let nodes = if self.all { usize::MAX } else { self.top.unwrap_or(DEFAULT_TOP) };
+        Shown { nodes, all: self.all, raw: self.raw }
+    }
 }
 
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
+    let mut explanation = if options.server.is_given() {
+        options.server.ask(&options.pod_name(), &options.nodes)?
+    } else {
+        explain(options, console, registry)?
+    };
+    match options.output {
+        Format::Table => print(&explanation, options.shown(), console)?,
+        Format::Json => {
+            if let Some(top) = options.top {
+                explanation.nodes.truncate(top);
+            }
+            let written = match options.pretty {
+                true => serde_json::to_string_pretty(&explanation),
+                false => serde_json::to_string(&explanation),
+            };
+            console.line(written.map_err(std::io::Error::from)?)?;
+        }
+    }
+    Ok(Ending::Well)
+}
+
+/// Decides what was read, and explains the pod.
+fn explain(options: &Options, console: &mut Console, registry: &Registry) -> Result<Explanation, Failure> {
     let mut given = options.inputs.read(console, registry)?;
-    let pod = find::find(&given.objects, &options.inputs.qualified(&options.pod))?;
+    let pod = find::find(&given.objects, &options.pod_name())?;
     let bound_to = pod.node.as_ref().map(ToString::to_string);
     let (pod, alone) = if bound_to.is_some() { find::unbind(&mut given.objects, &pod) } else { (pod, false) };
     let mut extender_caller = given.extender_caller.take();
@@ -79,20 +139,17 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     }
     let seed_and_time = (options.inputs.seed, given.now);
     let scheduler = offline(input, &given.configuration, registry, seed_and_time, extender_caller.as_ref())?;
+    check_nodes(scheduler.engine(), &options.nodes)?;
     if scheduler.engine().profile(&pod.spec.scheduler_name).is_none() {
         let names = given.configuration.profiles.iter().map(|profile| &*profile.scheduler_name);
         return Err(other_scheduler(&pod, &names.collect::<Vec<_>>()).into());
     }
-    let mut explanation = decide(scheduler, &pod, given.configuration, extender_caller.as_mut())?;
-    explanation.bound_to = bound_to;
-    match options.output {
-        Format::Table => print(&explanation, options, console)?,
-        Format::Json => print_json(&explanation, console)?,
-    }
+    let asked = Asked { pod: &pod, nodes: &options.nodes };
+    let attempts = asked.decide(scheduler, extender_caller.as_mut())?;
     if let Some(extender_caller) = extender_caller {
         extender_caller.tell_failures(console);
     }
-    Ok(Ending::Well)
+    Ok(Explanation { bound_to, ..attempts.document(&given.configuration) })
 }
 
 fn other_scheduler(pod: &Pod, profiles: &[&str]) -> Problem {
@@ -102,161 +159,158 @@ fn other_scheduler(pod: &Pod, profiles: &[&str]) -> Problem {
     Problem::error(message).hint(format!("it has: {}", profiles.join(", ")))
 }
 
-/// Schedules all pods until nothing more can happen, and keeps what came of one. Its name tells it: copied files may name a
-/// uid twice.
-fn decide(
-    mut scheduler: OfflineScheduler,
-    pod: &Pod,
-    configuration: Configuration,
-    mut extender_caller: Option<&mut ExtenderCaller>,
-) -> Result<Explanation, Failure> {
-    let is_meant = |other: &Pod| other.name == pod.name && other.namespace == pod.namespace;
-    let mut placed = 0;
-    let mut explanation: Option<Explanation> = None;
-    let mut made_room = None;
-    let mut evicted = false;
-    while let Some(attempt) = scheduler.next_attempt(|engine, pod, _| {
-        extender_calls::decide(engine, pod, is_meant(pod), extender_caller.as_deref_mut())
-    }) {
-        let placement = attempt.placement;
-        evicted |= nomination(&placement).is_some_and(|made| made.victims.iter().any(|pod| is_meant(pod)));
-        placed += usize::from(placement.node().is_some());
-        let Placement::Decided(decision) = placement else { continue };
-        if is_meant(&attempt.pod) {
-            let earlier = explanation.take().map(|explanation| explanation.decision);
-            made_room = earlier.filter(|earlier| matches!(earlier.preemption, Some(Ok(_)))).or(made_room);
-            let pods_before = placed - usize::from(decision.node().is_some());
-            explanation = Some(Explanation {
-                decision: *decision,
-                attempts: attempt.number,
-                made_room: None,
-                evicted: false,
-                bound_to: None,
-                pods_before,
-                configuration: configuration.clone(),
-            });
-        }
-    }
-    let explanation = explanation.map(|explanation| Explanation { made_room, evicted, ..explanation });
-    explanation.ok_or_else(|| Problem::error(format!("pod {} is not in the queue", pod.key())).into())
+/// A node that is asked about has to exist: a slip would be answered with nothing.
+fn check_nodes(engine: &Engine, nodes: &[Name]) -> Result<(), Problem> {
+    let unknown = nodes.iter().find(|name| engine.cluster().node(name).is_none());
+    let Some(unknown) = unknown else { return Ok(()) };
+    let problem = Problem::error(format!("there is no node {unknown}"));
+    let names = engine.cluster().nodes().map(|node| &**node.name());
+    Err(match supercargo_manifest::nearest(unknown, names) {
+        Some(near) => problem.hint(format!("did you mean {near}?")),
+        None => problem.hint(format!("{} nodes were read", engine.cluster().node_count())),
+    })
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Explained<'d> {
-    #[serde(flatten)]
-    report: Report,
-    /// What plugins gave before normalizing, in the order of the feasible nodes.
-    raw: BTreeMap<&'d str, Vec<i64>>,
-    nodes: usize,
-    evaluated: usize,
+/// What is to be explained.
+struct Asked<'a> {
+    pod: &'a Pod,
+    nodes: &'a [Name],
+}
+
+/// What came of the pod.
+struct Attempts {
+    /// The last attempt.
+    last: Explained,
+    /// How many there were.
+    count: u32,
+    /// The attempt before it that room was made for.
+    made_room: Option<Explained>,
+    /// It had to leave later for a more important one.
+    evicted: bool,
+    /// How many pods were scheduled before it.
     pods_before: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bound_to: Option<&'d str>,
 }
 
-impl Explanation {
-    fn report(&self) -> Report {
-        let made_room = self.made_room.as_ref().and_then(|earlier| earlier.preemption.as_ref());
-        let made_room = made_room.and_then(|made| made.as_ref().ok());
-        Report::new(&self.decision).after(self.attempts, made_room)
+impl Asked<'_> {
+    /// Its name tells it: copied files may name a uid twice.
+    fn is_meant(&self, pod: &Pod) -> bool {
+        pod.name == self.pod.name && pod.namespace == self.pod.namespace
+    }
+
+    /// Schedules all pods until nothing more can happen, and keeps what came of one.
+    fn decide(
+        &self,
+        mut scheduler: OfflineScheduler,
+        mut extender_caller: Option<&mut ExtenderCaller>,
+    ) -> Result<Attempts, Failure> {
+        let mut placed = 0;
+        let mut attempts: Option<Attempts> = None;
+        let (mut made_room, mut evicted) = (None, false);
+        loop {
+            // Explained before anything comes of it, in the state that it was decided in.
+            let mut explained = None;
+            let attempt = scheduler.next_attempt(|engine, pod, _| {
+                let is_meant = self.is_meant(pod);
+                let placement = extender_calls::decide(engine, pod, is_meant, extender_caller.as_deref_mut());
+                if let (true, Some(Placement::Decided(decision))) = (is_meant, &placement) {
+                    explained = Some(engine.explain(pod, (**decision).clone(), self.nodes));
+                }
+                placement
+            });
+            let Some(attempt) = attempt else { break };
+            let placement = attempt.placement;
+            evicted |=
+                nomination(&placement).is_some_and(|made| made.victims.iter().any(|pod| self.is_meant(pod)));
+            placed += usize::from(placement.node().is_some());
+            let Placement::Decided(decision) = placement else { continue };
+            if self.is_meant(&attempt.pod) {
+                let pods_before = placed - usize::from(decision.node().is_some());
+                // A gated pod is told of before anything is decided.
+                let last = explained
+                    .unwrap_or_else(|| scheduler.engine().explain(&attempt.pod, *decision, self.nodes));
+                let earlier = attempts.take().map(|attempts| attempts.last);
+                made_room = earlier
+                    .filter(|earlier| matches!(earlier.decision.preemption, Some(Ok(_))))
+                    .or(made_room);
+                let count = attempt.number;
+                attempts = Some(Attempts { last, count, made_room: None, evicted: false, pods_before });
+            }
+        }
+        let attempts = attempts.map(|attempts| Attempts { made_room, evicted, ..attempts });
+        attempts.ok_or_else(|| Problem::error(format!("pod {} is not in the queue", self.pod.key())).into())
     }
 }
 
-fn print_json(explanation: &Explanation, console: &mut Console) -> Result<(), Failure> {
-    let decision = &explanation.decision;
-    let mut by_name: Vec<usize> = (0..decision.feasible.len()).collect();
-    by_name.sort_by_key(|i| &decision.feasible[*i]);
-    let explained = Explained {
-        report: Report { evicted: explanation.evicted, ..explanation.report() },
-        raw: (decision.scores.columns.iter())
-            .map(|column| (&*column.plugin, by_name.iter().map(|i| column.raw[*i]).collect()))
-            .collect(),
-        nodes: decision.node_count,
-        evaluated: decision.evaluated(),
-        pods_before: explanation.pods_before,
-        bound_to: explanation.bound_to.as_deref(),
+impl Attempts {
+    fn document(&self, configuration: &Configuration) -> Explanation {
+        let document = |explained: &Explained| document(explained, configuration);
+        let mut explanation = document(&self.last);
+        let made = self.made_room.as_ref().and_then(|earlier| earlier.decision.preemption.as_ref());
+        let made_room: Option<&Nomination> = made.and_then(|made| made.as_ref().ok());
+        explanation.report = explanation.report.after(self.count, made_room);
+        explanation.report.evicted = self.evicted;
+        explanation.pods_before = self.pods_before;
+        explanation.earlier_attempt = self.made_room.as_ref().map(|earlier| Box::new(document(earlier)));
+        explanation
+    }
+}
+
+/// The document of a decision that was made under a configuration.
+pub(crate) fn document(explained: &Explained, configuration: &Configuration) -> Explanation {
+    let name = &explained.decision.scheduler_name;
+    let profile = configuration.profiles.iter().find(|profile| profile.scheduler_name == *name);
+    let scoring = profile.map_or(&[][..], |profile| profile.at(Point::Score));
+    let tie_break = match configuration.tie_break {
+        TieBreak::Random => supercargo_engine::TieBreak::Random,
+        TieBreak::First => supercargo_engine::TieBreak::First,
     };
-    console.line(serde_json::to_string(&explained).map_err(std::io::Error::from)?)?;
-    Ok(())
+    Explanation::new(explained, tie_break, scoring.iter().map(|choice| &*choice.plugin))
 }
 
-fn print(explanation: &Explanation, options: &Options, console: &mut Console) -> Result<(), Failure> {
-    print_header(explanation, options, console)?;
-    let decision = &explanation.decision;
-    if !decision.scores.totals.is_empty() {
-        scores::print(decision, options.raw, options.all_nodes, console)?;
-        scores::print_tie(decision, explanation.configuration.tie_break, console)?;
-        let mut profiles = explanation.configuration.profiles.iter();
-        let profile = profiles.find(|profile| profile.scheduler_name == decision.scheduler_name);
-        scores::print_silent(decision, profile, console)?;
+fn print(explanation: &Explanation, shown: Shown, console: &mut Console) -> Result<(), Failure> {
+    header::print(explanation, console)?;
+    if !explanation.nodes.is_empty() {
+        scores::print(explanation, shown, console)?;
+        scores::print_tie(explanation, console)?;
+        scores::print_silent(explanation, console)?;
+        influence::print(explanation, console)?;
     }
-    rejections::print(decision, options.all_nodes, console)?;
-    print_preemption(decision, console)?;
-    if let Some(earlier) = &explanation.made_room {
-        print_earlier(earlier, options, console)?;
+    rejections::print(explanation, shown.all, console)?;
+    print_preemption(explanation, console)?;
+    if let Some(earlier) = &explanation.earlier_attempt {
+        print_earlier(earlier, shown.all, console)?;
     }
-    Ok(())
+    why_not::print(explanation, console)
 }
 
 /// The attempt that room was made for, so that a later one could end well.
-fn print_earlier(earlier: &Decision, options: &Options, console: &mut Console) -> Result<(), Failure> {
+fn print_earlier(earlier: &Explanation, all: bool, console: &mut Console) -> Result<(), Failure> {
     console.heading("An earlier attempt")?;
-    console.paragraph("  ", &earlier.message().unwrap_or_default())?;
-    rejections::print(earlier, options.all_nodes, console)?;
+    console.paragraph("  ", earlier.report.message.as_deref().unwrap_or_default())?;
+    rejections::print(earlier, all, console)?;
     print_preemption(earlier, console)
 }
 
-fn print_header(explanation: &Explanation, options: &Options, console: &mut Console) -> Result<(), Failure> {
-    let decision = &explanation.decision;
-    let palette = console.palette;
-    let (style, verdict) = match &decision.outcome {
-        Outcome::Scheduled { node } => (palette.good, format!("goes to {node}")),
-        Outcome::Unschedulable => (palette.bad, "is unschedulable".to_owned()),
-        Outcome::Gated => (palette.caution, "is gated".to_owned()),
-        Outcome::Error { .. } => (palette.bad, "cannot be decided".to_owned()),
-    };
-    let pod = paint(palette.heading, crate::style::harmless(&decision.pod.to_string()));
-    console.line(format!("{pod} {}", paint(style, crate::style::harmless(&verdict))))?;
-    if let Some(message) = decision.message() {
-        console.paragraph("  ", &message)?;
+/// Where room could be made, and whom that hurts. Why it could not is part of the message.
+fn print_preemption(explanation: &Explanation, console: &mut Console) -> Result<(), Failure> {
+    let Some(preemption) = &explanation.report.preemption else { return Ok(()) };
+    if explanation.victims.is_empty() {
+        return Ok(());
     }
-    let mut facts =
-        vec![format!("profile {}", decision.scheduler_name), format!("seed {}", options.inputs.seed)];
-    if let Some(total) = decision.best_total() {
-        facts.insert(0, format!("total {total}"));
-    }
-    if decision.outcome != Outcome::Gated {
-        facts.insert(
-            facts.len() - 2,
-            format!("{} of {} nodes feasible", decision.feasible.len(), decision.node_count),
-        );
-    }
-    console.paragraph("  ", &facts.join(", "))?;
-    if explanation.evicted {
-        console.paragraph("  ", "It has to leave again, for a more important pod.")?;
-    }
-    match (&explanation.bound_to, explanation.pods_before) {
-        (Some(node), _) => {
-            let text = format!(
-                "It runs on {node}. This is what would be decided if it were pending, on the cluster without it."
-            );
-            console.paragraph("  ", &text)?;
-        }
-        (None, 0) => {}
-        (None, 1) => console.paragraph("  ", "1 pod before it in the queue was placed first.")?,
-        (None, n) => {
-            console.paragraph("  ", &format!("{n} pods before it in the queue were placed first."))?
-        }
-    }
-    Ok(())
-}
-
-/// Where room could be made. Why it could not is part of the message.
-fn print_preemption(decision: &Decision, console: &mut Console) -> Result<(), Failure> {
-    if let Some(Ok(nomination)) = &decision.preemption {
-        console.heading("Preemption")?;
-        print_nomination("  ", nomination, console)?;
+    console.heading("Preemption")?;
+    console.paragraph("  ", &format!("room is made on {} by evicting", preemption.nominated_node))?;
+    for victim in &explanation.victims {
+        let owner = victim.owner.as_ref().map_or_else(String::new, |owner| format!(", of {owner}"));
+        let budgets = victim.budgets.iter().map(|budget| match budget.violated {
+            true => format!(
+                "; violates the disruption budget {} ({} evicted, {} allowed)",
+                budget.name, budget.victims, budget.disruptions_allowed
+            ),
+            false => format!("; within the disruption budget {}", budget.name),
+        });
+        let budgets: String = budgets.collect();
+        let text = format!("{} (priority {}{owner}){budgets}", victim.pod, victim.priority);
+        console.paragraph("    ", &text)?;
     }
     Ok(())
 }
@@ -273,4 +327,9 @@ pub(crate) fn print_nomination(
         console.paragraph(&format!("{indent}  "), &text)?;
     }
     Ok(())
+}
+
+/// A pod as a scheduler sees it that has no node yet.
+pub(crate) fn unbound(pod: &Pod) -> Arc<Pod> {
+    Arc::new(Pod { node: None, nominated_node: None, ..pod.clone() })
 }

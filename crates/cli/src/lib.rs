@@ -22,6 +22,7 @@
 mod arguments;
 mod bench;
 mod capacity;
+mod compare;
 mod config;
 mod conformance;
 mod demo;
@@ -33,11 +34,16 @@ mod input;
 mod objects;
 mod output;
 mod rbac;
+mod record;
+mod replay;
 mod run;
 mod shell;
 mod simulate;
+mod snapshot;
 mod style;
 mod test;
+mod traces;
+mod tune;
 mod utilisation;
 
 use std::{
@@ -46,7 +52,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use supercargo_framework::registry::Registry;
 use supercargo_wasm::Host;
 
@@ -79,7 +85,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -
     {
         arguments = arguments.into_iter().map(run::with_dashes).collect();
     }
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let matches = command_as(arguments.first()).try_get_matches_from(arguments);
+    let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
@@ -97,6 +104,18 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -
     }
 }
 
+/// The name by which kubectl finds the command, as one of its own: a link to it will do.
+const KUBECTL_PLUGIN: &str = "kubectl-supercargo";
+
+/// The command under the name that it was called by.
+fn command_as(program: Option<&OsString>) -> clap::Command {
+    let command = Arguments::command();
+    let is_plugin = |program: &OsString| {
+        std::path::Path::new(program).file_stem().is_some_and(|name| name == KUBECTL_PLUGIN)
+    };
+    if program.is_some_and(is_plugin) { command.bin_name("kubectl supercargo") } else { command }
+}
+
 fn dispatch(
     command: Command,
     console: &mut Console,
@@ -108,6 +127,11 @@ fn dispatch(
         Command::Capacity(options) => capacity::run(&options, console, registry),
         Command::Test(options) => test::run(&options, console, registry),
         Command::Explain(options) => explain::run(&options, console, registry),
+        Command::Replay(options) => replay::run(&options, console, registry),
+        Command::Compare(options) => compare::run(&options, console, registry),
+        Command::Tune(options) => tune::run(&options, console, registry),
+        Command::Record(options) => record::run(&options, console),
+        Command::Snapshot(options) => snapshot::run(&options, console),
         Command::Conformance(options) => conformance::run(&options, console, registry),
         Command::Run(options) => run::run(&options, console, registry, guests),
         Command::Rbac(options) => rbac::run(&options, console, registry),

@@ -11,7 +11,7 @@ use supercargo_framework::registry::Registry;
 use supercargo_live::informer;
 use supercargo_manifest::Problems;
 use supercargo_model::{
-    Key, Name, Pod, Timestamp,
+    Declared, Key, Name, Pod, Timestamp,
     object::{Kind, Object, Objects, Reader},
 };
 use supercargo_scheduler::{
@@ -187,6 +187,14 @@ pub(crate) fn offline(
 /// The objects of files and folders.
 pub(crate) fn read_objects<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<Objects, Problems> {
     read_with(Reader::default(), paths)
+}
+
+/// The objects of files and folders, with what plugins have declared to read.
+pub(crate) fn read_declared<'p>(
+    declared: Declared,
+    paths: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<Objects, Problems> {
+    read_with(Reader::new(declared), paths)
 }
 
 fn read_with<'p>(

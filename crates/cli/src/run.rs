@@ -1,6 +1,8 @@
 //! `supercargo run`: the scheduler on a cluster.
 
 mod beside;
+mod decision_log;
+mod decisions;
 mod feature_gates;
 mod flags;
 mod guests;
@@ -17,6 +19,7 @@ use supercargo_framework::registry::Registry;
 use supercargo_live::{
     informer::InformerHealth,
     real::{Access, RealWorld},
+    scheduler::records::DecisionObserver,
     world::SharedWorld,
 };
 use supercargo_manifest::{Problem, Problems};
@@ -32,10 +35,15 @@ use crate::{
     output::Console,
 };
 use beside::Beside;
-use flags::Checked;
+use decision_log::DecisionLog;
+use decisions::{Asked, KeptDecisions};
+use flags::{Checked, DecisionOptions};
 use measure::{Counted, Measured};
 use review::ByApiServer;
 use serving::Serving;
+
+/// Where a running scheduler explains pods.
+pub(crate) const EXPLAIN_PATH: &str = "/api/v1/explain";
 
 /// Runs the scheduler until it is told to stop.
 pub(crate) fn run(
@@ -110,6 +118,7 @@ async fn schedule(
     let beside_world: SharedWorld = Arc::new(Counted::new(open(&own_access).await?, &measured));
     let lease = beside.enter(|| campaign(&beside_world, configuration));
     let informers = InformerHealth::default();
+    let told = &options.decisions;
     let setup = supercargo_scheduler::Options {
         election: Election::Joined(lease.clone()),
         meter: measured.clone(),
@@ -117,9 +126,20 @@ async fn schedule(
         strictness: options.strictness(),
         informers: informers.clone(),
         max_unschedulable: Some(options.max_unschedulable()),
+        decisions: decision_log(told)?,
+        explain_in_events: told.explain_in_events,
     };
     let running = start(&world, configuration, registry, setup)?;
     let _watched = guests::follow(guests, measured.metrics(), running.plugin_changes())?;
+    let max_bytes = usize::try_from(told.decisions_kept_bytes).unwrap_or(usize::MAX);
+    let kept = KeptDecisions::new(running.records(), told.decisions_kept, max_bytes);
+    beside.enter(|| beside_world.spawn(Box::pin(kept.clone().keep_fetching(beside_world.clone()))));
+    let asked = Asked {
+        kept,
+        inspector: running.inspector().clone(),
+        configuration: Arc::new(configuration.clone()),
+        world: world.clone(),
+    };
     let serving = Serving {
         options: options.clone(),
         checked,
@@ -132,6 +152,7 @@ async fn schedule(
         informers,
         informers_world: world,
         inspector: running.inspector().clone(),
+        asked,
         measured,
         stop: stop.clone(),
     };
@@ -148,6 +169,13 @@ async fn schedule(
     }
     tracing::info!("stopped");
     Ok(Ending::Well)
+}
+
+/// Full decisions go to a file, if one is named.
+fn decision_log(options: &DecisionOptions) -> Result<Option<Arc<dyn DecisionObserver>>, Problem> {
+    let Some(path) = &options.decision_log else { return Ok(None) };
+    let log = DecisionLog::start(path, options.decision_log_max_size, options.decision_log_files)?;
+    Ok(Some(Arc::new(log)))
 }
 
 async fn open(access: &Access) -> Result<RealWorld, Problems> {

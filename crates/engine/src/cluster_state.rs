@@ -6,6 +6,7 @@ use supercargo_framework::preemption::Nominations;
 use supercargo_model::{Cluster, Name, Pod};
 
 /// The cluster, and the claims of pods that wait for preemption.
+#[derive(Clone)]
 pub(crate) struct ClusterState {
     pub(crate) cluster: Cluster,
     pub(crate) nominations: Nominations,
@@ -15,6 +16,14 @@ impl ClusterState {
     /// Without nominations.
     pub(crate) fn new(cluster: Cluster) -> Self {
         Self { cluster, nominations: Nominations::default() }
+    }
+
+    /// The same without a pod, as a copy.
+    pub(crate) fn without(&self, pod: &Pod) -> Self {
+        let mut copy = self.clone();
+        copy.cluster.remove_pod(&pod.key());
+        copy.nominations.forget(&pod.uid);
+        copy
     }
 
     /// Whether nothing on any node is kept for pods that go before this one.

@@ -11,6 +11,7 @@ use crate::{
     cluster_state::ClusterState,
     cycle::{CycleInput, DecisionPath, Progress},
     decision::{Decision, Outcome},
+    explanation::Explained,
     extender_calls::{Begun, ExtenderAnswers, ExtenderRole, Step},
     fast_path::{FastCycle, FastPath, Placed, Placement},
     full_path::FullCycle,
@@ -121,6 +122,33 @@ impl Engine {
         match step {
             Step::Decided(decision) => Some(*decision),
             Step::Call(call) => unreachable!("no extender is there for {call:?}"),
+        }
+    }
+
+    /// What would be decided for a pod now and why, also with regard to these nodes. Nothing comes of it. A pod that is on a
+    /// node is decided without itself, on a copy of the cluster. Extenders are not called.
+    pub fn explain_now(&mut self, pod: &Pod, nodes: &[Name]) -> Option<Explained> {
+        if pod.node.is_none() {
+            let decision = self.held(pod).or_else(|| self.what_if(pod))?;
+            return Some(self.explain(pod, decision, nodes));
+        }
+        let index = self.cycle_starts(pod)?;
+        let state = self.state.without(pod);
+        let pod = Pod { node: None, nominated_node: None, ..pod.clone() };
+        let plugin_changes = self.plugin_changes;
+        let (_, input) = self.input(index);
+        let profile = input.profile();
+        match FullCycle::new(CycleInput { state: &state, ..input }, &pod, None, plugin_changes).run().0 {
+            Step::Decided(decision) => Some(Explained::new(&state, profile, &pod, *decision, nodes)),
+            Step::Call(call) => unreachable!("no extender is there for {call:?}"),
+        }
+    }
+
+    /// Explains a decision about a pod that was made in the present state, also with regard to these nodes.
+    pub fn explain(&self, pod: &Pod, decision: Decision, nodes: &[Name]) -> Explained {
+        match self.profile(&pod.spec.scheduler_name) {
+            Some(profile) => Explained::new(&self.state, profile, pod, decision, nodes),
+            None => Explained::from(decision),
         }
     }
 

@@ -33,6 +33,8 @@ pub enum Placement {
         ties: usize,
         /// How many nodes were feasible.
         feasible: usize,
+        /// How many were looked at: not all, where enough feasible ones were found before.
+        evaluated: usize,
     },
     /// The whole cycle was run, with its record: no node is left, or something has no fast form. For a template that was
     /// refused before, the record may be brief (see [`Decision::brief`]).
@@ -173,7 +175,13 @@ impl FastPath {
         let by_class = signature.has_node_classes();
         let node = cluster.node_at(NodeId::from_index(chosen)).name().clone();
         Some(Placed {
-            placement: Placement::On { node, total: total as i64, ties, feasible },
+            placement: Placement::On {
+                node,
+                total: total as i64,
+                ties,
+                feasible,
+                evaluated: cluster.node_count(),
+            },
             path: if by_class { DecisionPath::NodeClasses } else { DecisionPath::Columns },
             next_start: input.start,
         })
@@ -216,13 +224,13 @@ impl FastPath {
         if signature.has_failed() {
             return None;
         }
-        let placement = self.pick_among_found(input)?;
+        let placement = self.pick_among_found(input, looked_at)?;
         laps.end(profile);
         let next_start = (input.start + looked_at) % nodes.len();
         Some(Placed { placement, path: DecisionPath::Sampled, next_start })
     }
 
-    fn pick_among_found(&self, input: &CycleInput<'_>) -> Option<Placement> {
+    fn pick_among_found(&self, input: &CycleInput<'_>, evaluated: usize) -> Option<Placement> {
         let cluster = &input.state.cluster;
         let total = self.totals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let best = || (0..self.found.len()).filter(|i| self.totals[*i] == total);
@@ -235,7 +243,8 @@ impl FastPath {
             }
         };
         let node = cluster.node_at(chosen).name().clone();
-        Some(Placement::On { node, total: total as i64, ties, feasible: self.found.len() })
+        let feasible = self.found.len();
+        Some(Placement::On { node, total: total as i64, ties, feasible, evaluated })
     }
 }
 

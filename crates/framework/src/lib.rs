@@ -9,6 +9,7 @@ pub mod assumed;
 pub mod binding_signal;
 pub mod changes;
 pub mod checks;
+pub mod details;
 pub mod event;
 pub mod fast;
 pub mod formula;
@@ -30,5 +31,6 @@ pub mod vector;
 pub mod virtual_time;
 pub mod waiting;
 
+pub use details::Detail;
 pub use points::{MAX_SCORE, MIN_SCORE, Prepared, ScoreInput};
 pub use status::{Code, Status, Verdict};

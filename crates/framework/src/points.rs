@@ -16,6 +16,7 @@ use supercargo_model::{
 
 use crate::{
     assumed::ReserveCycle,
+    details::{Detail, RefusalKind},
     event::EventInterest,
     handle::Effect,
     preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated, PreemptionCycle, Resolvable},
@@ -152,6 +153,24 @@ pub trait PreFilter: Send + Sync {
 pub trait Filter: Send + Sync {
     /// Looks at one node, which may differ from the cluster's in the pods on it.
     fn filter(&self, prepared: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict;
+
+    /// All that is in the way of the pod on a node that was refused, with numbers and names, for whoever asks why. Without
+    /// any, the reasons of the refusal have to do.
+    fn details(&self, _prepared: &Prepared, _cluster: &Cluster, _pod: &Pod, _node: &NodeInfo) -> Vec<Detail> {
+        Vec::new()
+    }
+
+    /// What tells a refused node from others that were refused for the same reason, in a summary over many. All of them are
+    /// asked about: it should cost no more than the refusal did.
+    fn kinds(
+        &self,
+        _prepared: &Prepared,
+        _cluster: &Cluster,
+        _pod: &Pod,
+        _node: &NodeInfo,
+    ) -> Vec<RefusalKind> {
+        Vec::new()
+    }
 }
 
 /// Called when no node is left, to make room.

@@ -1,5 +1,7 @@
 //! A profile: a choice of plugins in their order, with weights. It runs them and combines what they say.
 
+mod objections;
+
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
@@ -29,6 +31,8 @@ use crate::{
     stopwatch::{Stopwatch, Taken},
     waiting::{MAX_PERMIT_WAIT, PermitWait},
 };
+
+pub use objections::{Examination, Objection};
 
 /// A plugin at an extension point.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -556,13 +560,30 @@ impl Profile {
                 },
             };
             let input = ScoreInput { prepared, cluster, pod, nodes };
-            let column = self.timed_plugin(&step.name, Point::Score, || step.run(input), |_| Code::Error)?;
+            let column = self.score_column(step, input)?;
             for (total, score) in scores.totals.iter_mut().zip(&column.normalized) {
                 *total = total.saturating_add(score * i64::from(step.weight));
             }
             scores.columns.push(column);
         }
         Ok(scores)
+    }
+
+    /// A plugin's scores. Scoring and normalizing are taken time of apart, as kube-scheduler does.
+    fn score_column(&self, step: &ScoreStep, input: ScoreInput<'_>) -> Result<ScoreColumn, CycleError> {
+        let raw = self.timed_plugin(&step.name, Point::Score, || step.run(input), |_| Code::Error)?;
+        let normalize = || step.normalize(input, &raw);
+        let normalized = match (self.stopwatch.get(), &step.normalize) {
+            (Some(stopwatch), Some(_)) => {
+                let start = stopwatch.now();
+                let normalized = normalize();
+                let code = normalized.as_ref().err().map(|_| Code::Error);
+                stopwatch.normalized(self.scheduler_name(), &step.name, code, stopwatch.now() - start);
+                normalized?
+            }
+            _ => normalize()?,
+        };
+        Ok(ScoreColumn { plugin: step.name.clone(), weight: step.weight, raw, normalized })
     }
 
     fn prepare_scores(
@@ -747,17 +768,23 @@ impl Profile {
 }
 
 impl ScoreStep {
-    fn run(&self, input: ScoreInput<'_>) -> Result<ScoreColumn, CycleError> {
-        let failed = |step: &str, status: Status| {
-            let message = status.message();
-            CycleError(format!("{step}: plugin {:?} failed with: {message}", self.name))
-        };
+    fn failed(&self, step: &str, status: &Status) -> CycleError {
+        CycleError(format!("{step}: plugin {:?} failed with: {}", self.name, status.message()))
+    }
+
+    fn run(&self, input: ScoreInput<'_>) -> Result<Vec<i64>, CycleError> {
         let mut raw = vec![0; input.nodes.len()];
-        (self.plugin.score(input, &mut raw)).map_err(|s| failed("running Score plugins", s))?;
-        let mut normalized = raw.clone();
+        let scored = self.plugin.score(input, &mut raw);
+        scored.map_err(|status| self.failed("running Score plugins", &status))?;
+        Ok(raw)
+    }
+
+    /// The scores in their range; one that is not is an error.
+    fn normalize(&self, input: ScoreInput<'_>, raw: &[i64]) -> Result<Vec<i64>, CycleError> {
+        let mut normalized = raw.to_vec();
         if let Some(normalize) = &self.normalize {
             (normalize.normalize(input, &mut normalized))
-                .map_err(|s| failed("running Normalize on Score plugins", s))?;
+                .map_err(|status| self.failed("running Normalize on Score plugins", &status))?;
         }
         let invalid = (normalized.iter()).position(|s| !(MIN_SCORE..=MAX_SCORE).contains(s));
         if let Some(index) = invalid {
@@ -768,7 +795,7 @@ impl ScoreStep {
                 normalized[index],
             )));
         }
-        Ok(ScoreColumn { plugin: self.name.clone(), weight: self.weight, raw, normalized })
+        Ok(normalized)
     }
 }
 

@@ -12,6 +12,9 @@ pub trait Stopwatch: Send + Sync {
     /// A plugin has had its say.
     fn plugin(&self, profile: &str, plugin: &str, point: Point, code: Option<Code>, took: Duration);
 
+    /// A plugin has normalized its scores.
+    fn normalized(&self, profile: &str, plugin: &str, code: Option<Code>, took: Duration);
+
     /// All plugins of a point have had theirs.
     fn point(&self, profile: &str, point: Point, code: Option<Code>, took: Duration);
 

@@ -1,13 +1,14 @@
 //! For the tests of plugins: running a type at its points, as a profile would.
 
-use supercargo_manifest::{self as manifest, Problems, Source};
+use supercargo_manifest::{self as manifest, Problem, Problems, Source};
 use supercargo_model::{Cluster, Node, NodeInfo, Pod};
 
 use crate::{
-    MAX_SCORE, MIN_SCORE, Prepared, ScoreInput, Status, Verdict,
+    Detail, MAX_SCORE, MIN_SCORE, Prepared, ScoreInput, Status, Verdict,
+    details::RefusalKind,
     event::{Action, Change, EventInterest, Resource},
     points::{Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Score},
-    registry::{Args, Plugin, Registration},
+    registry::{Args, Plugin, Registration, Registry},
 };
 
 /// A plugin on trial: made as it is registered, from arguments as a configuration writes them.
@@ -20,6 +21,12 @@ impl Trial {
         let documents = manifest::read(&source)?;
         let args = documents.first().map_or_else(Args::none, |value| Args::new(&source, value, "args"));
         plugin.into().build(&args).map(Self)
+    }
+
+    /// A plugin of a registry, without arguments.
+    pub fn named(registry: &Registry, name: &str) -> Result<Self, Problems> {
+        let registration = registry.get(name).ok_or_else(|| Problem::error(format!("there is no {name}")))?;
+        registration.build(&Args::none()).map(Self)
     }
 
     /// For each node by name, `ok` or the message of the refusal; all `ok` if the plugin does not filter this pod.
@@ -35,6 +42,34 @@ impl Trial {
             None => "ok".to_owned(),
         };
         by_name(cluster).into_iter().map(verdict).collect()
+    }
+
+    /// For each node by name, what the plugin tells about its refusal; nothing where it agrees.
+    pub fn details(&self, cluster: &Cluster, pod: &Pod) -> Vec<Vec<Detail>> {
+        self.of_refused(cluster, pod, |plugin, prepared, node| plugin.details(prepared, cluster, pod, node))
+    }
+
+    /// For each node by name, the kinds that it is counted under in a summary; nothing where the plugin agrees.
+    pub fn kinds(&self, cluster: &Cluster, pod: &Pod) -> Vec<Vec<RefusalKind>> {
+        self.of_refused(cluster, pod, |plugin, prepared, node| plugin.kinds(prepared, cluster, pod, node))
+    }
+
+    fn of_refused<T>(
+        &self,
+        cluster: &Cluster,
+        pod: &Pod,
+        tell: impl Fn(&dyn Filter, &Prepared, &NodeInfo) -> Vec<T>,
+    ) -> Vec<Vec<T>> {
+        let prepared = match self.0.pre_filter.as_ref().map(|plugin| plugin.pre_filter(cluster, pod)) {
+            None => Some(Prepared::nothing()),
+            Some(Ok(PreFilterOutcome::Go { prepared, .. })) => Some(prepared),
+            Some(_) => None,
+        };
+        let told = |node: &NodeInfo| {
+            let (plugin, prepared) = (self.0.filter.as_deref()?, prepared.as_ref()?);
+            plugin.filter(prepared, cluster, pod, node).is_err().then(|| tell(plugin, prepared, node))
+        };
+        by_name(cluster).into_iter().map(|node| told(node).unwrap_or_default()).collect()
     }
 
     /// The scores of all nodes by name, after normalizing; empty if the plugin does not score this pod. A score outside

@@ -6,6 +6,7 @@
 mod access;
 mod connections;
 mod credentials;
+mod endpoint;
 mod in_cluster;
 mod kubeconfig;
 mod lines;
@@ -37,6 +38,7 @@ use hyper::body::Incoming;
 use jiff::Timestamp;
 
 pub use access::{Access, Unreachable};
+pub use endpoint::Endpoint;
 use supercargo_extender::body::{self, Read};
 use supercargo_manifest::Problem;
 
@@ -45,6 +47,7 @@ use crate::world::{
 };
 use connections::{Connections, Trusted};
 use credentials::Credentials;
+use target::Target;
 use threads::Threads;
 use throttle::Throttle;
 
@@ -77,13 +80,22 @@ impl RealWorld {
     /// Finds the API server. Whether it is there is seen with the first request.
     pub async fn open(access: &Access) -> Result<Self, Unreachable> {
         let target = access::find(access, &|name| std::env::var_os(name))?;
+        let throttle = access.queries_per_second.map(|rate| Throttle::new(rate, access.burst));
+        Self::at(target, throttle).await
+    }
+
+    /// Asks another server than the API server.
+    pub async fn open_endpoint(endpoint: &Endpoint) -> Result<Self, Unreachable> {
+        Self::at(endpoint::find(endpoint, &|name| std::env::var_os(name))?, None).await
+    }
+
+    async fn at(target: Target, throttle: Option<Throttle>) -> Result<Self, Unreachable> {
         let base = target.server.to_string().trim_end_matches('/').to_owned();
         let unusable = |why: String| unusable(&base, &why);
         let checks_certificate = target.tls.trusted != Trusted::Anybody;
         let credential = target.credentials.current().await.map_err(unusable)?;
         let connections = Connections::new(target.tls, target.proxy, &credential)
             .map_err(|fault| unusable(fault.what()))?;
-        let throttle = access.queries_per_second.map(|rate| Throttle::new(rate, access.burst));
         let server = Server { connections, credentials: target.credentials, base, throttle };
         let namespace = target.namespace;
         Ok(Self {

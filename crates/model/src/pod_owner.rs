@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{Key, Labels, Name, meta::Meta, selector::Selector};
+use crate::{Key, Labels, Name, Pod, meta::Meta, selector::Selector};
 
 /// A namespace.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,6 +126,15 @@ pub struct PodDisruptionBudget {
 }
 
 impl PodDisruptionBudget {
+    /// Whether it protects a pod from preemption. An empty selector protects nothing there, and a pod without labels is not
+    /// protected.
+    pub fn protects(&self, pod: &Pod) -> bool {
+        !pod.spec.labels.is_empty()
+            && self.namespace == pod.namespace
+            && !self.selector.is_empty()
+            && self.selector.matches(&pod.spec.labels)
+    }
+
     /// `namespace/name`.
     pub fn key(&self) -> Key {
         Key::new(self.namespace.clone(), self.name.clone())

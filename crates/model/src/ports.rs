@@ -31,6 +31,16 @@ pub struct HostPort {
     pub port: i32,
 }
 
+/// As in `80/TCP`; with the address, if it is for one alone.
+impl std::fmt::Display for HostPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if &*self.address != ALL_ADDRESSES {
+            write!(f, "{}:", self.address)?;
+        }
+        write!(f, "{}/{:?}", self.port, self.protocol)
+    }
+}
+
 impl HostPort {
     /// Whether two ports cannot be had on one host at once.
     pub fn conflicts(&self, other: &Self) -> bool {

@@ -141,6 +141,23 @@ fn parse_integer(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
+/// As `kubectl --selector` takes it.
+impl std::fmt::Display for Requirement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { key, operator, values } = self;
+        match (operator, &values[..]) {
+            (Operator::In, [value]) => write!(f, "{key}={value}"),
+            (Operator::NotIn, [value]) => write!(f, "{key}!={value}"),
+            (Operator::In, _) => write!(f, "{key} in ({})", values.join(",")),
+            (Operator::NotIn, _) => write!(f, "{key} notin ({})", values.join(",")),
+            (Operator::Exists, _) => write!(f, "{key}"),
+            (Operator::DoesNotExist, _) => write!(f, "!{key}"),
+            (Operator::Gt, _) => write!(f, "{key}>{}", values.join(",")),
+            (Operator::Lt, _) => write!(f, "{key}<{}", values.join(",")),
+        }
+    }
+}
+
 /// A label selector. Absent selects nothing; empty selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Selector {
@@ -149,6 +166,19 @@ pub enum Selector {
     Nothing,
     /// Selects what meets all requirements; everything, if there are none.
     All(Vec<Requirement>),
+}
+
+impl std::fmt::Display for Selector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nothing => write!(f, "<none>"),
+            Self::All(requirements) if requirements.is_empty() => write!(f, "<all>"),
+            Self::All(requirements) => {
+                let texts: Vec<String> = requirements.iter().map(ToString::to_string).collect();
+                f.write_str(&texts.join(","))
+            }
+        }
+    }
 }
 
 impl Selector {
@@ -251,6 +281,18 @@ impl<'de> Deserialize<'de> for LabelRequirement {
 pub struct NodeSelector {
     /// The terms, any of which may match.
     pub node_selector_terms: Vec<NodeSelectorTerm>,
+}
+
+/// All requirements of a term have to hold, of any term.
+impl std::fmt::Display for NodeSelector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let term = |term: &NodeSelectorTerm| {
+            let all = term.match_expressions.iter().chain(&term.match_fields);
+            all.map(ToString::to_string).collect::<Vec<_>>().join(",")
+        };
+        let terms: Vec<String> = self.node_selector_terms.iter().map(term).collect();
+        f.write_str(&terms.join(" or "))
+    }
 }
 
 impl NodeSelector {

@@ -34,6 +34,14 @@ pub struct Taint {
     pub effect: Effect,
 }
 
+/// As `kubectl taint` takes it.
+impl std::fmt::Display for Taint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { key, value, effect } = self;
+        if value.is_empty() { write!(f, "{key}:{effect:?}") } else { write!(f, "{key}={value}:{effect:?}") }
+    }
+}
+
 /// How a toleration compares its value with a taint's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 pub enum TolerationOperator {

@@ -59,6 +59,8 @@ pub(crate) fn assemble(
         meter: options.meter.clone(),
         host: host_name(),
     });
+    let scheduler =
+        scheduler.with_decisions(options.decisions.clone()).explaining_in_events(options.explain_in_events);
     Ok(match options.max_unschedulable {
         Some(span) => scheduler.with_max_unschedulable(span),
         None => scheduler,

@@ -12,7 +12,7 @@ use supercargo_live::{
     scheduler::{
         inspector::Inspector,
         meter::{Meter, NoMeter},
-        records::Records,
+        records::{DecisionObserver, Records},
     },
     world::SharedWorld,
 };
@@ -35,6 +35,10 @@ pub struct Options {
     pub informers: InformerHealth,
     /// How long pods wait for events before they are tried anyway; kube-scheduler's five minutes if it is not said.
     pub max_unschedulable: Option<Duration>,
+    /// Sees every decision in full; all pods are then decided on the full path.
+    pub decisions: Option<Arc<dyn DecisionObserver>>,
+    /// Events say why a node was chosen.
+    pub explain_in_events: bool,
 }
 
 impl Default for Options {
@@ -46,6 +50,8 @@ impl Default for Options {
             strictness: Strictness::default(),
             informers: InformerHealth::default(),
             max_unschedulable: None,
+            decisions: None,
+            explain_in_events: false,
         }
     }
 }

@@ -51,7 +51,7 @@ pub use access::{Access, AccessOptions, AccessRequest, BoxFuture, ReviewError, R
 pub use clock::Clock;
 pub use error::ServeError;
 pub use health::{Check, Health};
-pub use routes::{Configz, ListPods, Protected, Routes};
+pub use routes::{Answer, Answers, Configz, ListPods, Protected, Query, Routes};
 pub use server::{Drained, Limits, Port, Server, ServerOptions, Transport};
 pub use tls::{
     Certificate, CipherSuites, KeyExchanges, NamedCertificate, TlsOptions, TlsVersion, UnknownOffer,

@@ -7,6 +7,7 @@ use std::{
 
 use axum::{
     Router,
+    extract::RawQuery,
     http::{HeaderMap, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
@@ -16,7 +17,7 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use crate::{
-    access::{Access, guard},
+    access::{Access, BoxFuture, guard},
     health::Health,
     metrics::{CONTENT_TYPE, Metrics, PodResources, pod_resources_text},
     zpages::{self, Flags, Statusz},
@@ -61,6 +62,55 @@ impl Configz {
 /// Lists the pods for `/metrics/resources`; nothing while another process leads.
 pub type ListPods = Arc<dyn Fn() -> Vec<PodResources> + Send + Sync>;
 
+/// What is asked for in an address, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    fn parse(text: Option<&str>) -> Self {
+        let pairs = form_urlencoded::parse(text.unwrap_or_default().as_bytes());
+        Self(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
+    }
+
+    /// The first value of a name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.all(name).next()
+    }
+
+    /// All values of a name.
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
+    }
+}
+
+/// What is answered to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// This, as JSON.
+    Json(String),
+    /// What was asked for does not exist.
+    NotFound(String),
+    /// The question makes no sense.
+    BadRequest(String),
+    /// Nobody can answer now.
+    Unavailable(String),
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let (status, message) = match self {
+            Self::Json(text) => return json(text),
+            Self::NotFound(message) => (StatusCode::NOT_FOUND, message),
+            Self::BadRequest(message) => (StatusCode::BAD_REQUEST, message),
+            Self::Unavailable(message) => (StatusCode::SERVICE_UNAVAILABLE, message),
+        };
+        (status, json(serde_json::json!({"message": message}).to_string())).into_response()
+    }
+}
+
+/// Answers questions.
+pub type Answers = Arc<dyn Fn(Query) -> BoxFuture<'static, Answer> + Send + Sync>;
+
 /// What is served.
 pub struct Routes(Router);
 
@@ -100,6 +150,12 @@ impl Routes {
         let page = || get(async || (StatusCode::NOT_IMPLEMENTED, NO_PROFILES));
         let paths = ["/debug/pprof", "/debug/pprof/", "/debug/pprof/{*profile}"];
         Self(paths.into_iter().fold(self.0, |router, path| router.route(path, page())))
+    }
+
+    /// With a path that answers questions in JSON.
+    pub fn answers(self, path: &'static str, answers: Answers) -> Self {
+        let answer = async move |RawQuery(query): RawQuery| answers(Query::parse(query.as_deref())).await;
+        Self(self.0.route(path, get(answer)))
     }
 
     /// With these routes too. Their handlers find the caller as an `Extension<User>`.

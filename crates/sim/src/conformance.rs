@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use supercargo_config as config;
-use supercargo_engine::{Engine, Outcome};
+use supercargo_engine::{Engine, Outcome, TieBreak};
 use supercargo_framework::registry::Registry;
 use supercargo_manifest::{self as manifest, Problem, Problems, Source, UnknownFields, Value};
 use supercargo_model::{
-    Cluster, Pod,
+    Cluster, Name, Pod,
     object::{Object, read_object},
 };
 
 use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
 
-use crate::report::{NodeRejection, PreemptionReport, Report};
+use crate::{
+    explanation::Explanation,
+    report::{NodeRejection, PreemptionReport, Report},
+};
 
 /// A cluster, pods, and what kube-scheduler made of them.
 pub struct Scenario {
@@ -81,15 +84,37 @@ impl Scenario {
         self.queue.len()
     }
 
-    /// Decides every pod and compares. After each pod the expected node is taken, so that one difference does not make
-    /// others.
-    pub fn check(&self, registry: &Registry) -> Result<Vec<Difference>, Problems> {
+    /// Explains every pod with regard to every node, beside what kube-scheduler answered. After each pod the expected node is
+    /// taken.
+    pub fn explanations(&self, registry: &Registry) -> Result<Vec<(&Report, Explanation)>, Problems> {
+        let mut engine = self.engine(registry)?;
+        let nodes: Vec<Name> = engine.cluster().nodes().map(|node| node.name().clone()).collect();
+        let mut explanations = Vec::new();
+        for (pod, expected) in self.queue.iter().zip(&self.expect) {
+            if let Some(decision) = engine.held(pod).or_else(|| engine.decide(pod)) {
+                let explained = engine.explain(pod, decision, &nodes);
+                explanations.push((expected, Explanation::new(&explained, TieBreak::First, [])));
+            }
+            if let Some(node) = &expected.placed {
+                engine.assume(pod, node.as_str().into());
+            }
+        }
+        Ok(explanations)
+    }
+
+    fn engine(&self, registry: &Registry) -> Result<Engine, Problems> {
         let mut cluster = Cluster::default();
         for object in &self.objects {
             cluster.put(object.clone());
         }
         let overrides = Overrides { percentage: Some(ALL_NODES), ..Overrides::default() };
-        let mut engine = setup::engine(cluster, &self.configuration, registry, overrides)?;
+        setup::engine(cluster, &self.configuration, registry, overrides)
+    }
+
+    /// Decides every pod and compares. After each pod the expected node is taken, so that one difference does not make
+    /// others.
+    pub fn check(&self, registry: &Registry) -> Result<Vec<Difference>, Problems> {
+        let mut engine = self.engine(registry)?;
         let mut differences = Vec::new();
         for (pod, expected) in self.queue.iter().zip(&self.expect) {
             let got = decide(&mut engine, pod);

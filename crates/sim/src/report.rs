@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use supercargo_engine::{Decision, Outcome};
 use supercargo_framework::preemption::{Nomination, Rejection};
 use supercargo_model::Name;
@@ -19,19 +19,14 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pre_filter: Option<NodeRejection>,
     /// Who refused a node, by node.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rejected: BTreeMap<String, NodeRejection>,
     /// The feasible nodes, by name. All scores follow their order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub feasible: Vec<String>,
     /// What each plugin gave.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub plugins: BTreeMap<String, PluginScores>,
     /// The weighted sums.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub total: Vec<i64>,
     /// The nodes with the highest total, by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub best: Vec<String>,
     /// The node that was taken.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +41,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
     /// What ties were broken by.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "seed_text")]
     pub seed: Option<u64>,
     /// How many times the pod was tried, if more than once. This is the last attempt; but `preemption` is what room was made
     /// by for an earlier one, if it was.
@@ -66,6 +61,7 @@ pub struct NodeRejection {
     /// The kind of refusal.
     pub code: String,
     /// The reasons, sorted.
+    #[serde(serialize_with = "never_null")]
     pub reasons: Option<Vec<String>>,
 }
 
@@ -86,10 +82,33 @@ pub struct PreemptionReport {
     /// The node; empty for none.
     pub nominated_node: String,
     /// Who has to go, sorted.
+    #[serde(serialize_with = "never_null")]
     pub victims: Option<Vec<String>>,
     /// Why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+}
+
+/// The recorded data has `null` where there is nothing; readers of ours get an empty list.
+fn never_null<S: Serializer>(list: &Option<Vec<String>>, serializer: S) -> Result<S::Ok, S::Error> {
+    list.as_deref().unwrap_or_default().serialize(serializer)
+}
+
+/// A seed as a text: as a number it would lose digits in most readers of JSON.
+mod seed_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(seed: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+        match seed {
+            Some(seed) => serializer.collect_str(seed),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+        let text: Option<String> = Option::deserialize(deserializer)?;
+        text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
+    }
 }
 
 /// Stands for a plugin where a node was not looked at.

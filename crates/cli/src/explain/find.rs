@@ -8,6 +8,17 @@ use supercargo_model::{Pod, object::Object};
 /// How many names a hint has at most.
 const MAX_HINTED_NAMES: usize = 5;
 
+/// The words by which kubectl knows a pod's kind.
+const KIND_WORDS: [&str; 3] = ["pod", "pods", "po"];
+
+/// A name without the kind that kubectl puts before it.
+pub(super) fn without_kind(name: &str) -> &str {
+    match name.split_once('/') {
+        Some((kind, name)) if KIND_WORDS.contains(&kind) => name,
+        _ => name,
+    }
+}
+
 /// The pod of a name, or of `namespace/name`.
 pub(super) fn find(objects: &[Object], name: &str) -> Result<Arc<Pod>, Problem> {
     let named: Vec<&Pod> = pods(objects).filter(|pod| is_named(pod, name)).collect();
@@ -29,8 +40,7 @@ pub(super) fn find(objects: &[Object], name: &str) -> Result<Arc<Pod>, Problem> 
 /// Takes a bound pod out of the cluster and gives it as if it were pending; it is to be decided alone.
 pub(super) fn unbind(objects: &mut Vec<Object>, pod: &Pod) -> (Arc<Pod>, bool) {
     objects.retain(|object| !matches!(object, Object::Pod(other) if other.uid == pod.uid));
-    let pending = Pod { node: None, nominated_node: None, ..pod.clone() };
-    (Arc::new(pending), true)
+    (super::unbound(pod), true)
 }
 
 fn pods(objects: &[Object]) -> impl Iterator<Item = &Pod> {

@@ -1,82 +1,91 @@
 //! The nodes that fell out, by who refused them and why.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
-use supercargo_engine::Decision;
-use supercargo_model::Name;
+use supercargo_sim::explanation::{Explanation, KindCount};
 
 use crate::{
     failure::Failure,
-    output::{Console, Grid},
+    output::{Console, Grid, listed},
 };
 
 /// How many names stand in a row, unless all are asked for.
 const MAX_NAMES: usize = 8;
 
-pub(super) fn print(decision: &Decision, all_nodes: bool, console: &mut Console) -> Result<(), Failure> {
-    if !decision.rejected.is_empty() {
-        console.heading(format!("Rejected: {} of {} nodes", decision.rejected.len(), decision.node_count))?;
-        console.grid(groups(decision, all_nodes))?;
+pub(super) fn print(explanation: &Explanation, all: bool, console: &mut Console) -> Result<(), Failure> {
+    let count: usize = explanation.rejections.iter().map(|group| group.count).sum();
+    if count > 0 {
+        console.heading(format!("Rejected: {count} of {} nodes", explanation.node_count))?;
+        console.grid(groups(explanation, all))?;
+        print_kinds(explanation, console)?;
     }
-    print_ruled_out(decision, all_nodes, console)?;
-    print_not_looked_at(decision, console)
+    print_ruled_out(explanation, all, console)?;
+    print_not_looked_at(explanation, console)
 }
 
-fn groups(decision: &Decision, all_nodes: bool) -> Grid {
-    let mut groups: BTreeMap<(&str, String), Vec<&Name>> = BTreeMap::new();
-    for (node, rejection) in &decision.rejected {
-        let group = (&*rejection.plugin, rejection.status.message());
-        groups.entry(group).or_default().push(node);
-    }
-    let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by_key(|(_, nodes)| std::cmp::Reverse(nodes.len()));
+fn groups(explanation: &Explanation, all: bool) -> Grid {
     let mut grid = Grid::new(["PLUGIN", "REASON", ">COUNT", "NODES"]).fitting().indented("  ");
-    for ((plugin, reason), nodes) in groups {
-        let names = names(&nodes, all_nodes);
-        grid.row([plugin.to_owned(), reason, nodes.len().to_string(), names]);
+    for group in &explanation.rejections {
+        let names = listed(&group.nodes, shown(all));
+        grid.row([group.plugin.clone(), group.reason.clone(), group.count.to_string(), names]);
     }
     grid
 }
 
-fn print_ruled_out(decision: &Decision, all_nodes: bool, console: &mut Console) -> Result<(), Failure> {
-    if decision.ruled_out.is_empty() {
-        return Ok(());
+/// Whether nodes that share a reason have none of what is wanted, or are full.
+fn print_kinds(explanation: &Explanation, console: &mut Console) -> Result<(), Failure> {
+    let mut by_reason: BTreeMap<&str, Vec<&KindCount>> = BTreeMap::new();
+    for kind in &explanation.kinds {
+        by_reason.entry(&kind.reason).or_default().push(kind);
     }
+    for (reason, mut kinds) in by_reason {
+        kinds.sort_by_key(|kind| Reverse(kind.count));
+        let kinds: Vec<String> = kinds.into_iter().map(in_words).collect();
+        console.hanging("  ", "    ", &format!("{reason}: {}", kinds.join(", ")))?;
+    }
+    Ok(())
+}
+
+/// As in "3 are full", or "1 is full".
+fn in_words(KindCount { kind, count, .. }: &KindCount) -> String {
+    let singular = || match kind.split_once(' ') {
+        Some(("are", rest)) => format!("is {rest}"),
+        Some(("have", rest)) => format!("has {rest}"),
+        _ => kind.clone(),
+    };
+    format!("{count} {}", if *count == 1 { singular() } else { kind.clone() })
+}
+
+fn print_ruled_out(explanation: &Explanation, all: bool, console: &mut Console) -> Result<(), Failure> {
+    let Some(ruled_out) = &explanation.ruled_out else { return Ok(()) };
     console.heading(format!(
         "Ruled out unseen: {} of {} nodes",
-        decision.ruled_out.len(),
-        decision.node_count
+        ruled_out.nodes.len(),
+        explanation.node_count
     ))?;
-    let why = decision.verdicts.others.message();
-    if !why.is_empty() {
-        console.paragraph("  ", &why)?;
+    if !ruled_out.reason.is_empty() {
+        console.paragraph("  ", &ruled_out.reason)?;
     }
-    let nodes: Vec<&Name> = decision.ruled_out.iter().collect();
-    console.paragraph("  ", &names(&nodes, all_nodes))?;
+    console.paragraph("  ", &listed(&ruled_out.nodes, shown(all)))?;
     Ok(())
 }
 
 /// Where enough feasible nodes were found before all were looked at.
-fn print_not_looked_at(decision: &Decision, console: &mut Console) -> Result<(), Failure> {
-    let seen = decision.evaluated() + decision.ruled_out.len();
-    let unseen = decision.node_count.saturating_sub(seen);
-    if decision.feasible.is_empty() || unseen == 0 {
+fn print_not_looked_at(explanation: &Explanation, console: &mut Console) -> Result<(), Failure> {
+    if !explanation.stopped_early {
         return Ok(());
     }
-    console.heading(format!("Not looked at: {unseen} of {} nodes", decision.node_count))?;
+    let ruled_out = explanation.ruled_out.as_ref().map_or(0, |ruled_out| ruled_out.nodes.len());
+    let unseen = explanation.node_count.saturating_sub(explanation.evaluated + ruled_out);
+    console.heading(format!("Not looked at: {unseen} of {} nodes", explanation.node_count))?;
     let text = format!(
-        "The search ended with {} feasible nodes (percentageOfNodesToScore, or a node nominated before).",
-        decision.feasible.len()
+        "The search stopped early, with {} feasible nodes (percentageOfNodesToScore, or a node nominated before).",
+        explanation.report.feasible.len()
     );
     console.paragraph("  ", &text)?;
     Ok(())
 }
 
-fn names(nodes: &[&Name], all: bool) -> String {
-    let shown = if all { nodes.len() } else { MAX_NAMES };
-    let mut names: Vec<String> = nodes.iter().take(shown).map(ToString::to_string).collect();
-    if nodes.len() > shown {
-        names.push(format!("… and {} more", nodes.len() - shown));
-    }
-    names.join(", ")
+fn shown(all: bool) -> usize {
+    if all { usize::MAX } else { MAX_NAMES }
 }

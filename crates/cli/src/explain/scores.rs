@@ -1,77 +1,62 @@
 //! The table of nodes and plugins.
 
-use std::cmp::Reverse;
+use supercargo_sim::explanation::{Explanation, NodeScores, PluginPoints};
 
-use supercargo_config::{ProfileConfiguration, TieBreak};
-use supercargo_engine::Decision;
-use supercargo_framework::{profile::ScoreColumn, registry::Point};
-
+use super::Shown;
 use crate::{
     failure::Failure,
     output::{Console, GAP_COLUMNS, Grid},
 };
 
-/// How many nodes are shown, unless all are asked for.
-const MAX_NODES: usize = 30;
 const INDENT: &str = "  ";
 const CHOSEN: &str = "*";
 const TIED: &str = "=";
 
-pub(super) fn print(
-    decision: &Decision,
-    raw: bool,
-    all_nodes: bool,
-    console: &mut Console,
-) -> Result<(), Failure> {
-    let mut nodes: Vec<usize> = (0..decision.feasible.len()).collect();
-    nodes.sort_by_key(|i| (Reverse(decision.scores.totals[*i]), &decision.feasible[*i]));
-    if !all_nodes {
-        nodes.truncate(MAX_NODES);
-    }
-    let left_out = decision.feasible.len() - nodes.len();
-
+pub(super) fn print(explanation: &Explanation, shown: Shown, console: &mut Console) -> Result<(), Failure> {
+    let nodes = &explanation.nodes[..explanation.nodes.len().min(shown.nodes)];
+    let left_out = explanation.report.feasible.len() - nodes.len();
     console.heading("Scores: normalized × weight = points")?;
-    print_table(decision, &nodes, weighted, console)?;
+    print_table(explanation, nodes, weighted, console)?;
     if left_out > 0 {
         console.line(format!(
-            "{INDENT}… and {left_out} more nodes with lower or equal totals (--all-nodes shows them)"
+            "{INDENT}… and {left_out} more nodes with lower or equal totals (--all shows them)"
         ))?;
     }
-    if raw {
+    if shown.raw {
         console.heading("Raw scores, before they are normalized")?;
-        print_table(decision, &nodes, |column, i| column.raw[i].to_string(), console)?;
+        print_table(explanation, nodes, |points| points.raw.to_string(), console)?;
     }
     Ok(())
 }
 
-fn weighted(column: &ScoreColumn, i: usize) -> String {
-    let (score, weight) = (column.normalized[i], column.weight);
-    format!("{score}×{weight}={}", score.saturating_mul(i64::from(weight)))
+fn weighted(points: &PluginPoints) -> String {
+    format!("{}×{}={}", points.normalized, points.weight, points.points)
 }
 
 /// Plugins side by side, as many as fit; the others below, with the nodes again.
 fn print_table(
-    decision: &Decision,
-    nodes: &[usize],
-    cell: impl Fn(&ScoreColumn, usize) -> String,
+    explanation: &Explanation,
+    nodes: &[NodeScores],
+    cell: impl Fn(&PluginPoints) -> String,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let gap = usize::from(GAP_COLUMNS);
-    let names = widest(nodes.iter().map(|i| decision.feasible[*i].to_string()));
+    let names = widest(nodes.iter().map(|node| node.name.clone()));
     let frame = INDENT.len() + CHOSEN.len() + gap + names + gap + "TOTAL".len();
     let room = console.width.saturating_sub(frame);
-    let columns: Vec<Column<'_>> = (decision.scores.columns.iter())
-        .map(|scores| Column {
-            title: scores.plugin.to_string(),
-            cells: nodes.iter().map(|i| cell(scores, *i)).collect(),
-            plugin: &scores.plugin,
+    let cell = |node: &NodeScores, plugin: &str| node.plugins.get(plugin).map(&cell).unwrap_or_default();
+    let columns: Vec<Column<'_>> = (explanation.score_plugins.iter())
+        .map(|plugin| Column {
+            title: plugin.name.clone(),
+            cells: nodes.iter().map(|node| cell(node, &plugin.name)).collect(),
+            plugin: &plugin.name,
         })
         .collect();
     for (number, part) in parts(columns, room).iter().enumerate() {
         if number > 0 {
             console.line("")?;
         }
-        console.grid(table(decision, nodes, part, console))?;
+        console.grid(table(explanation, nodes, part, console))?;
     }
     Ok(())
 }
@@ -114,7 +99,7 @@ fn parts(mut columns: Vec<Column<'_>>, room: usize) -> Vec<Vec<Column<'_>>> {
     parts
 }
 
-fn table(decision: &Decision, nodes: &[usize], columns: &[Column<'_>], console: &Console) -> Grid {
+fn table(explanation: &Explanation, nodes: &[NodeScores], columns: &[Column<'_>], console: &Console) -> Grid {
     let titles: Vec<&str> = columns.iter().map(|column| column.title.as_str()).collect();
     let height = titles.iter().map(|title| title.split('\n').count()).max().unwrap_or(1);
     let above = |title: &str| "\n".repeat(height - title.split('\n').count());
@@ -122,17 +107,17 @@ fn table(decision: &Decision, nodes: &[usize], columns: &[Column<'_>], console: 
     header.extend(titles.iter().map(|title| format!(">{}{title}", above(title))));
     header.push(format!(">{}TOTAL", above("")));
     let mut grid = Grid::new(header.iter().map(String::as_str)).indented(INDENT);
-    for (row, i) in nodes.iter().enumerate() {
-        let name = &decision.feasible[*i];
-        let chosen = decision.node() == Some(name);
-        let mark = match (chosen, decision.best.contains(name)) {
+    let report = &explanation.report;
+    for (row, node) in nodes.iter().enumerate() {
+        let chosen = report.placed.as_ref() == Some(&node.name);
+        let mark = match (chosen, report.best.contains(&node.name)) {
             (true, _) => CHOSEN,
             (false, true) => TIED,
             (false, false) => "",
         };
-        let mut cells = vec![mark.to_owned(), name.to_string()];
+        let mut cells = vec![mark.to_owned(), node.name.clone()];
         cells.extend(columns.iter().map(|column| column.cells[row].clone()));
-        cells.push(decision.scores.totals[*i].to_string());
+        cells.push(node.total.to_string());
         let style = if chosen { console.palette.good } else { anstyle::Style::new() };
         grid.styled_row(style, cells);
     }
@@ -157,44 +142,35 @@ fn broken(name: &str) -> String {
     broken
 }
 
-/// The plugins that could score, but had nothing to say about this pod.
-pub(super) fn print_silent(
-    decision: &Decision,
-    profile: Option<&ProfileConfiguration>,
-    console: &mut Console,
-) -> Result<(), Failure> {
-    let choices = profile.map_or(&[][..], |profile| profile.at(Point::Score));
-    let spoke = |name: &str| decision.scores.columns.iter().any(|column| &*column.plugin == name);
-    let silent: Vec<&str> =
-        choices.iter().map(|choice| &*choice.plugin).filter(|name| !spoke(name)).collect();
-    if !silent.is_empty() {
-        console.paragraph(INDENT, &format!("Plugins that skipped this pod: {}.", silent.join(", ")))?;
+/// The plugins that could score, and skipped this pod.
+pub(super) fn print_silent(explanation: &Explanation, console: &mut Console) -> Result<(), Failure> {
+    if !explanation.skipped_plugins.is_empty() {
+        let names = explanation.skipped_plugins.join(", ");
+        console.paragraph(INDENT, &format!("Plugins that skipped this pod: {names}."))?;
     }
     Ok(())
 }
 
 /// Which nodes share the highest total, and how one of them was chosen.
-pub(super) fn print_tie(
-    decision: &Decision,
-    tie_break: TieBreak,
-    console: &mut Console,
-) -> Result<(), Failure> {
-    let (Some(node), Some(total)) = (decision.node(), decision.best_total()) else {
+pub(super) fn print_tie(explanation: &Explanation, console: &mut Console) -> Result<(), Failure> {
+    let report = &explanation.report;
+    let (Some(node), Some(first)) = (&report.placed, explanation.nodes.first()) else {
         return Ok(());
     };
-    let mut best: Vec<&str> = decision.best.iter().map(|name| &**name).collect();
-    best.sort_unstable();
+    let total = first.total;
     console.line("")?;
-    let text = match (&best[..], tie_break) {
-        ([_], _) => format!("{CHOSEN} {node} alone has the highest total, {total}{}.", lead(decision, total)),
-        (_, TieBreak::Random) => format!(
+    let text = match (&report.best[..], &*explanation.tie_break) {
+        ([_], _) => {
+            format!("{CHOSEN} {node} alone has the highest total, {total}{}.", lead(explanation, total))
+        }
+        (best, "Random") => format!(
             "{CHOSEN} chosen, {TIED} tied: {} nodes share the highest total, {total}: {}. {node} was drawn from them by \
              this cycle's seed, {}.",
             best.len(),
             best.join(", "),
-            decision.seed
+            report.seed.unwrap_or_default()
         ),
-        (_, TieBreak::First) => format!(
+        (best, _) => format!(
             "{CHOSEN} chosen, {TIED} tied: {} nodes share the highest total, {total}: {}. {node} is the first of them in \
              the order of nodes, as the configuration wants it.",
             best.len(),
@@ -205,10 +181,9 @@ pub(super) fn print_tie(
     Ok(())
 }
 
-fn lead(decision: &Decision, total: i64) -> String {
-    let second = decision.scores.totals.iter().filter(|other| **other < total).max();
-    match second {
-        Some(second) => format!(", {} ahead of the next", total.saturating_sub(*second)),
+fn lead(explanation: &Explanation, total: i64) -> String {
+    match explanation.nodes.iter().find(|node| node.total < total) {
+        Some(second) => format!(", {} ahead of the next", total.saturating_sub(second.total)),
         None => String::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! The flags of `supercargo run`: kube-scheduler's, every one of them.
 
+mod decisions;
 mod reference;
 pub(crate) mod values;
 
@@ -13,6 +14,7 @@ use supercargo_manifest::{Problem, Problems};
 use supercargo_server::{CipherSuites, KeyExchanges, NamedCertificate};
 
 use super::feature_gates::FeatureGates;
+pub(crate) use decisions::DecisionOptions;
 use reference::Given;
 pub(crate) use reference::explain_unknown;
 use values::{MinTlsVersion, ModuleVerbosity, boolean, module_verbosity, named_certificate, tls_version};
@@ -256,7 +258,10 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) strict_extenders: bool,
 
-    /// How much is logged: 4 writes every line about a pod where there are many, 5 shows each decision and its time, 10 each plugin's score for each node
+    #[command(flatten)]
+    pub(crate) decisions: DecisionOptions,
+
+    /// How much is logged: 4 writes every line about a pod where there are many, 5 shows each decision with its time and that of each extension point, 10 each plugin's score for each node and who refused which
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 2)]
     pub(crate) verbosity: u8,
 

@@ -166,6 +166,13 @@ impl Meter for Measured {
         }
     }
 
+    fn normalized(&self, profile: &str, plugin: &str, code: Option<Code>, took: Duration) {
+        let plugins = self.profiles.get(profile).into_iter().flat_map(|profile| profile.plugins());
+        if let Some(plugin) = plugins.into_iter().find(|known| known.name() == plugin) {
+            plugin.ran(ExtensionPoint::ScoreExtensionNormalize, status(code), took);
+        }
+    }
+
     fn point(&self, profile: &str, point: Point, code: Option<Code>, took: Duration) {
         if let (Some(profile), Some(point)) = (self.profiles.get(profile), extension_point(point)) {
             profile.ran(point, status(code), took);

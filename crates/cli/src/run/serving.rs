@@ -25,6 +25,7 @@ use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    decisions::Asked,
     flags::{Checked, Options},
     measure::Measured,
     review::ByApiServer,
@@ -58,6 +59,8 @@ pub(super) struct Serving {
     /// Where the informers live: its clock is theirs.
     pub(super) informers_world: SharedWorld,
     pub(super) inspector: Inspector,
+    /// Answers questions about decisions.
+    pub(super) asked: Asked,
     pub(super) measured: Arc<Measured>,
     pub(super) stop: CancellationToken,
 }
@@ -86,6 +89,7 @@ impl Serving {
             Some(lease) if lease.state() != LeadershipState::Leading => Vec::new(),
             _ => pod_resources(&runtime, &inspector),
         }));
+        routes = self.asked.clone().routes(routes);
         if self.profiling {
             routes = routes.profiling();
         }

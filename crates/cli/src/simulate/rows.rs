@@ -31,6 +31,8 @@ struct Row {
     total: Option<i64>,
     ties: usize,
     feasible: usize,
+    /// How many nodes were looked at, or ruled out unseen.
+    seen: usize,
     /// The other nodes with the same total, where they are shown.
     tied_with: String,
     /// Why there is no node.
@@ -39,6 +41,17 @@ struct Row {
     preemption: Option<(Option<Arc<str>>, Nomination)>,
     took: Option<Duration>,
     evicted: bool,
+}
+
+impl Row {
+    /// How many nodes were feasible. Where the search stopped early, the others were not refused: nobody looked at them.
+    fn feasible_of(&self, nodes: usize) -> String {
+        if self.feasible > 0 && self.seen < nodes {
+            format!("{} of {} seen", self.feasible, self.seen)
+        } else {
+            format!("{}/{nodes}", self.feasible)
+        }
+    }
 }
 
 /// The rows, in the order in which the pods were first tried.
@@ -105,12 +118,13 @@ impl<'o> Rows<'o> {
     fn row(&mut self, Attempt { pod, placement, .. }: Attempt, took: Option<Duration>) -> Row {
         let made_room = nomination(&placement).cloned();
         match placement {
-            Placement::On { node, total, ties, feasible } => Row {
+            Placement::On { node, total, ties, feasible, evaluated } => Row {
                 pod,
                 outcome: Outcome::Scheduled { node },
                 total: Some(total),
                 ties,
                 feasible,
+                seen: evaluated,
                 tied_with: String::new(),
                 message: None,
                 preemption: None,
@@ -126,6 +140,7 @@ impl<'o> Rows<'o> {
                     total: decision.best_total(),
                     ties: decision.best.len(),
                     feasible: decision.feasible.len(),
+                    seen: decision.evaluated() + decision.ruled_out.len(),
                     tied_with: listed(&others, MAX_TIED_NODES),
                     preemption: made_room.map(|nomination| (message.clone(), nomination)),
                     message,
@@ -200,11 +215,7 @@ impl<'o> Rows<'o> {
                 row.total.map_or_else(dash, |total| total.to_string()),
                 if row.ties == 0 { dash() } else { row.ties.to_string() },
                 // A pod that is held back is not compared with nodes.
-                if row.outcome == Outcome::Gated {
-                    dash()
-                } else {
-                    format!("{}/{}", row.feasible, self.nodes)
-                },
+                if row.outcome == Outcome::Gated { dash() } else { row.feasible_of(self.nodes) },
             ]);
             cells.extend(row.took.map(|took| format!("{took:.1?}")));
             if wide {

@@ -104,7 +104,12 @@ fn explained(arguments: &str, more: &[(&str, &str)]) -> (serde_json::Value, serd
     let ran = supercargo(&all, more);
     assert_eq!(ran.code, Some(0), "{ran}");
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
-    (report["raw"]["DynamicScoring"].clone(), report["placed"].clone())
+    let raw = |name: &str| {
+        let mut nodes = report["nodes"].as_array().into_iter().flatten();
+        let node = nodes.find(|node| node["name"] == name).expect("a feasible node");
+        node["plugins"]["DynamicScoring"]["raw"].clone()
+    };
+    (serde_json::json!([raw("new"), raw("old")]), report["placed"].clone())
 }
 
 #[test]

@@ -26,6 +26,89 @@ fn the_pod_and_the_flags_may_stand_in_any_order() {
 }
 
 #[test]
+fn names_are_taken_as_kubectl_takes_them() {
+    let plain = explain("batch/thumbnails").stdout;
+    for name in [
+        "pod/thumbnails",
+        "pods/thumbnails -n batch",
+        "thumbnails -n batch",
+        "pod/thumbnails --namespace=batch",
+    ] {
+        assert_eq!(explain(name).stdout, plain, "{name}");
+    }
+    assert_eq!(explain("thumbnails -n shop").code, Some(2));
+}
+
+#[test]
+fn a_link_makes_it_a_plugin_of_kubectl() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let link = folder.path().join("kubectl-supercargo");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_supercargo"), &link).expect("a link");
+    let run = |arguments: &str| {
+        let mut command = std::process::Command::new(&link);
+        let output = command.args(arguments.split(' ')).current_dir(project()).output().expect("it runs");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let given = "explain pod/thumbnails -n batch --cluster examples/cluster,examples/pods.yaml -q";
+    assert_eq!(run(given), explain("thumbnails").stdout);
+    assert!(run("explain -h").contains("Usage: kubectl supercargo explain"), "{}", run("explain -h"));
+}
+
+#[test]
+fn tells_why_not_a_node_with_numbers_and_names() {
+    insta::assert_snapshot!(explain(
+        "cart-84c7d5f6b-lw8pd --top 1 --node general-c1 --node gpu-a1,infra-c1,general-b1,general-a2"
+    ));
+    let unknown = explain("cart-84c7d5f6b-lw8pd --node general-x1");
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(2), ""));
+    assert!(
+        unknown.stderr.contains("there is no node general-x1\nhint: did you mean general-a1?"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn json_has_objects_by_node_and_no_nulls() {
+    let ran = explain("cart-84c7d5f6b-lw8pd -o json --node general-c1 --node spot-a1");
+    assert_eq!(ran.stdout.lines().count(), 1, "compact unless asked otherwise");
+    let explained: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let best = &explained["nodes"][0];
+    assert_eq!(
+        (&best["name"], &best["rank"], &best["total"]),
+        (&"general-a2".into(), &1.into(), &766.into())
+    );
+    // 80 × 2
+    let spread = serde_json::json!({"raw": 8, "normalized": 80, "weight": 2, "points": 160});
+    assert_eq!(best["plugins"]["PodTopologySpread"], spread);
+    assert!(explained["seed"].is_string(), "a number would lose digits");
+    let [refused, behind] = [&explained["whyNot"][0], &explained["whyNot"][1]];
+    assert_eq!((&refused["feasible"], &refused["objections"][0]["reported"]), (&false.into(), &true.into()));
+    // 766 − 483
+    assert_eq!((&behind["feasible"], &behind["behind"]), (&true.into(), &283.into()));
+    assert!(!ran.stdout.contains("null"), "{}", ran.stdout);
+    let pretty = explain("cart-84c7d5f6b-lw8pd -o json --pretty");
+    assert!(pretty.stdout.lines().count() > 100);
+}
+
+#[test]
+fn says_when_the_search_stopped_early() {
+    let nodes: String = (0..300)
+        .map(|i| format!("- {{apiVersion: v1, kind: Node, metadata: {{name: n{i}}}, status: {{allocatable: {{cpu: '4', memory: 8Gi, pods: '10'}}}}}}\n"))
+        .collect();
+    let pod = "- {apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default}, spec: {containers: [{name: c}]}}\n";
+    let all = format!("apiVersion: v1\nkind: List\nitems:\n{nodes}{pod}");
+    // 300 nodes: 50 − 300 / 125 = 48 percent, 144 nodes are enough.
+    let ran = run(&project(), "explain p --cluster - --top 1 -q", &all);
+    assert!(
+        ran.stdout.contains("144 feasible among the first 144 of 300 nodes (the search stopped early)"),
+        "{ran}"
+    );
+    assert!(ran.stdout.contains("Not looked at: 156 of 300 nodes"), "{ran}");
+    let simulated = run(&project(), "simulate --cluster - -q", &all);
+    assert!(simulated.stdout.contains("144 of 144 seen"), "{simulated}");
+}
+
+#[test]
 fn tells_how_a_tie_was_broken() {
     insta::assert_snapshot!(explain("thumbnails"));
 }

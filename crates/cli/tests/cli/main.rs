@@ -12,6 +12,7 @@ mod explain;
 mod guests;
 mod invocation;
 mod placement_tests;
+mod replay;
 mod run;
 mod shell;
 mod simulate;

@@ -317,7 +317,8 @@ fn simulate_and_explain_ask_extenders_and_show_their_say() {
     assert_eq!(explained["placed"], "x-c");
     assert_eq!(explained["feasible"], json!(["x-b", "x-c"]));
     assert_eq!(explained["plugins"][&url], json!({"weight": 5, "scores": [10, 100]}));
-    assert_eq!(explained["raw"][&url], json!([1, 10]));
+    let raw = |place: usize| explained["nodes"][place]["plugins"][&url]["raw"].clone();
+    assert_eq!([raw(0), raw(1)], [json!(10), json!(1)], "the best first");
     assert_eq!(explained["rejected"]["x-a"]["plugin"], *url);
     let (table, _) = supercargo(&["explain", "x-p", "--cluster", &cluster, "--config", &config]);
     assert!(table.contains("100×5=500") && table.contains("the extender does not like it"), "{table}");

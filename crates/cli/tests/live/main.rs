@@ -9,6 +9,7 @@ mod extender;
 mod process;
 mod stage;
 
+mod asking;
 mod churn;
 mod dry_run;
 mod dynamic_scoring;
@@ -23,6 +24,7 @@ mod preemption;
 mod pressure;
 mod processes;
 mod queueing;
+mod recording;
 mod scenarios;
 mod serving;
 mod tells;

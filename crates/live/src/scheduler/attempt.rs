@@ -47,7 +47,7 @@ impl Scheduler {
         };
         let took = self.world.uptime() - started;
         match placement {
-            Placement::On { node, total, ties, feasible } => {
+            Placement::On { node, total, ties, feasible, .. } => {
                 tracing::debug!(pod = %pod.key(), %node, total, ties, feasible, ?took, "decided");
                 self.meter.decided(&pod.spec.scheduler_name, DecidedBy::Memory, took);
                 self.recorder.keep(&pod, || RecordKind::Decided {
@@ -57,7 +57,8 @@ impl Scheduler {
                     total: Some(total),
                     ties,
                 });
-                self.place(popped, pod, node, started);
+                let because = self.because(Some(total), ties, feasible);
+                self.place(popped, pod, node, started, because);
             }
             Placement::Decided(decision) => self.carry_on(popped, &decision, started, took),
         }
@@ -80,9 +81,12 @@ impl Scheduler {
         took: Duration,
     ) {
         let pod = popped.pod.clone();
-        tracing::debug!(pod = %pod.key(), node = decision.node().map(|node| &**node), feasible = decision.feasible.len(),
+        tracing::debug!(pod = %pod.key(), node = decision.node().map(tracing::field::display), feasible = decision.feasible.len(),
             refused = decision.rejected.len(), ?took, "decided");
         self.meter.decided(&pod.spec.scheduler_name, DecidedBy::Asking, took);
+        if let Some(decisions) = &self.decisions {
+            decisions.decided(popped.attempts, decision);
+        }
         match decision.node().cloned() {
             Some(node) => {
                 self.recorder.keep(&pod, || RecordKind::Decided {
@@ -92,21 +96,33 @@ impl Scheduler {
                     total: decision.best_total(),
                     ties: decision.best.len(),
                 });
-                self.place(popped, pod, node, started);
+                let because =
+                    self.because(decision.best_total(), decision.best.len(), decision.feasible.len());
+                self.place(popped, pod, node, started, because);
             }
             None => self.no_node(&pod, decision, started),
         }
     }
 
-    /// Decides on the fast path where that is possible, unless scores are to be logged. Both paths lead to the same answer.
+    /// Decides on the fast path where that is possible, unless scores are to be logged, or somebody sees all decisions in full. Both paths lead to the same answer.
     fn decide(&mut self, pod: &Arc<Pod>) -> Option<Placement> {
         self.tell_time();
-        if !tracing::enabled!(tracing::Level::TRACE) {
+        if self.decisions.is_none() && !tracing::enabled!(tracing::Level::TRACE) {
             return self.engine.place(pod);
         }
         let decision = self.engine.decide(pod)?;
         log_scores(&decision);
         Some(Placement::Decided(Box::new(decision)))
+    }
+
+    /// Why a node was chosen, in a few words, if events are to say it.
+    fn because(&self, total: Option<i64>, ties: usize, feasible: usize) -> Option<String> {
+        let total = total.filter(|_| self.explains_in_events && feasible > 1);
+        let tied = if ties > 1 { format!(", drawn from {ties} with the same") } else { String::new() };
+        match total {
+            Some(total) => Some(format!("highest total, {total}, of {feasible} feasible nodes{tied}")),
+            None => self.explains_in_events.then(|| "the only feasible node".to_owned()),
+        }
     }
 
     /// Tells the cluster the time, if a plugin asks for it.
@@ -118,7 +134,14 @@ impl Scheduler {
     }
 
     /// Keeps the place in our books, and sends the binding off.
-    fn place(&mut self, popped: Popped, pod: Arc<Pod>, node: Name, started: Duration) {
+    fn place(
+        &mut self,
+        popped: Popped,
+        pod: Arc<Pod>,
+        node: Name,
+        started: Duration,
+        because: Option<String>,
+    ) {
         let Some(profile) = self.engine.profiles().shared(&pod.spec.scheduler_name) else {
             return;
         };
@@ -173,7 +196,7 @@ impl Scheduler {
             _counted: self.meter.task(Task::Binding),
             _busy: self.reporter.busy(),
         };
-        let assumed = Assumed { pod: pod.clone(), node, started, signal, gone: false, ended: false };
+        let assumed = Assumed { pod: pod.clone(), node, started, signal, because, gone: false, ended: false };
         self.assumed.insert(pod.uid.clone(), assumed);
         self.world.spawn(Box::pin(binding::carry_out(self.world.clone(), job)));
     }
@@ -268,10 +291,18 @@ fn code<T>(result: &Result<T, Rejection>) -> Option<Code> {
     result.as_ref().err().map(|rejection| rejection.status.code)
 }
 
-/// Logs each plugin's score for each node, the best first.
+/// Logs each plugin's score for each node, the best first, and who refused which nodes.
 pub(super) fn log_scores(decision: &Decision) {
     if !tracing::enabled!(tracing::Level::TRACE) {
         return;
+    }
+    for (node, rejection) in decision.rejected.iter().take(MAX_LOGGED_NODES) {
+        let (plugin, reasons) = (&rejection.plugin, rejection.status.message());
+        tracing::trace!(pod = %decision.pod, %node, %plugin, reasons, "node refused");
+    }
+    let more = decision.rejected.len().saturating_sub(MAX_LOGGED_NODES);
+    if more > 0 {
+        tracing::trace!(pod = %decision.pod, more, "further refused nodes are not logged");
     }
     let mut order: Vec<usize> = (0..decision.feasible.len()).collect();
     order.sort_by_key(|i| std::cmp::Reverse(decision.scores.totals[*i]));

@@ -384,7 +384,8 @@ impl Scheduler {
     fn is_bound(&mut self, popped: &Popped, node: &Name, took: Duration) {
         let pod = &popped.pod;
         tracing::info!(target: PODS_TARGET, pod = %pod.key(), %node, "bound");
-        self.reporter.scheduled(pod, node);
+        let because = self.assumed.get(&pod.uid).and_then(|assumed| assumed.because.as_deref());
+        self.reporter.scheduled(pod, node, because);
         self.meter.attempted(&pod.spec.scheduler_name, Attempted::Scheduled, took);
         // It stays assumed until the watch says the same, if it has not said so before.
         self.queue.bound(popped);

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use supercargo_engine::{Decision, Engine, Pending, Place, Refusal, SchedulingQueue};
+use supercargo_engine::{Decision, Engine, Explained, Pending, Place, Refusal, SchedulingQueue};
 use supercargo_model::{Key, Name, Pod};
 use tokio::sync::{mpsc, oneshot};
 
@@ -82,7 +82,37 @@ pub enum WhatIf {
     OtherScheduler,
 }
 
+/// Why a pod would go where it would go now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PodExplanation {
+    /// There is no such pod.
+    Unknown,
+    /// No profile has the scheduler name that it asks for.
+    OtherScheduler,
+    /// This.
+    Explained {
+        /// The decision, and what explains it.
+        explained: Box<Explained>,
+        /// The node that it is on, or that it is being bound to.
+        bound_to: Option<Name>,
+    },
+}
+
 impl Scheduler {
+    fn explain(&mut self, key: &Key, nodes: &[Name]) -> PodExplanation {
+        self.tell_time();
+        let on_node = self.engine.cluster().pod(key).cloned();
+        let Some(pod) = on_node.or_else(|| self.queue.named(key).map(|pending| pending.pod.clone())) else {
+            return PodExplanation::Unknown;
+        };
+        match self.engine.explain_now(&pod, nodes) {
+            Some(explained) => {
+                PodExplanation::Explained { explained: Box::new(explained), bound_to: pod.node.clone() }
+            }
+            None => PodExplanation::OtherScheduler,
+        }
+    }
+
     /// The way to ask it while it runs.
     pub fn inspector(&self) -> Inspector {
         Inspector(self.report_to.clone())
@@ -156,6 +186,13 @@ impl Inspector {
         };
         let decision = self.ask_scheduler(decide).await?;
         Some(decision.map_or(WhatIf::OtherScheduler, |decision| WhatIf::Decided(Box::new(decision))))
+    }
+
+    /// What would be decided now for a pod that exists, and why, also with regard to these nodes. One that is on a node is
+    /// decided without itself, on a copy of the cluster: that takes a while where there are many pods. Extenders are not
+    /// asked.
+    pub async fn explain(&self, pod: Key, nodes: Vec<Name>) -> Option<PodExplanation> {
+        self.ask_scheduler(move |scheduler| scheduler.explain(&pod, &nodes)).await
     }
 
     async fn ask_scheduler<T: Send + 'static>(

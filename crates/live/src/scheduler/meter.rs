@@ -112,6 +112,9 @@ pub trait Meter: Send + Sync {
     /// A plugin took so long, wherever it was asked as such. No code is success.
     fn plugin(&self, _profile: &str, _plugin: &str, _point: Point, _code: Option<Code>, _took: Duration) {}
 
+    /// A plugin took so long to normalize its scores. No code is success.
+    fn normalized(&self, _profile: &str, _plugin: &str, _code: Option<Code>, _took: Duration) {}
+
     /// All plugins of a point took so long together; on the fast path, the part of it that stands for them.
     fn point(&self, _profile: &str, _point: Point, _code: Option<Code>, _took: Duration) {}
 
@@ -148,7 +151,13 @@ impl Stopwatch for Timed {
         self.meter.plugin(profile, plugin, point, code, took);
     }
 
+    fn normalized(&self, profile: &str, plugin: &str, code: Option<Code>, took: Duration) {
+        self.meter.normalized(profile, plugin, code, took);
+    }
+
     fn point(&self, profile: &str, point: Point, code: Option<Code>, took: Duration) {
+        let status = code.map_or("Success", Code::name);
+        tracing::debug!(profile, extension_point = point.name(), status, ?took, "extension point");
         self.meter.point(profile, point, code, took);
     }
 

@@ -51,7 +51,7 @@ use extender_calls::{Answered, ExtenderCalls};
 use handle::LiveHandle;
 use inspector::LastFailure;
 use meter::{Meter, QueueStats, Timed};
-use records::{Recorder, Records};
+use records::{DecisionObserver, Recorder, Records};
 use reporter::Reporter;
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
@@ -120,6 +120,8 @@ struct Assumed {
     /// When the attempt started.
     started: Duration,
     signal: BindingSignal,
+    /// Why this node, if the event is to say it.
+    because: Option<String>,
     /// The pod is gone.
     gone: bool,
     /// Its binding has come to a good end, and the watch has not shown it yet.
@@ -149,6 +151,10 @@ pub struct Scheduler {
     binding_turns: Arc<BindingTurns>,
     reporter: Reporter,
     recorder: Recorder,
+    /// Sees every decision in full.
+    decisions: Option<Arc<dyn DecisionObserver>>,
+    /// Events say why a node was chosen.
+    explains_in_events: bool,
     /// Why the pods that wait were not placed the last time, by uid.
     last_failures: HashMap<Name, LastFailure>,
     lease: Option<Lease>,
@@ -189,6 +195,8 @@ impl Scheduler {
                 queue
             },
             recorder,
+            decisions: None,
+            explains_in_events: false,
             last_failures: HashMap::default(),
             reporter,
             unsynced: informer::resources(&declared, engine.profiles().iter())
@@ -221,6 +229,20 @@ impl Scheduler {
     #[must_use]
     pub fn with_max_unschedulable(mut self, span: Duration) -> Self {
         self.queue.set_max_unschedulable(span);
+        self
+    }
+
+    /// The same, and every decision is shown in full to an observer.
+    #[must_use]
+    pub fn with_decisions(mut self, decisions: Option<Arc<dyn DecisionObserver>>) -> Self {
+        self.decisions = decisions;
+        self
+    }
+
+    /// The same, and events may say why a node was chosen.
+    #[must_use]
+    pub fn explaining_in_events(mut self, explains: bool) -> Self {
+        self.explains_in_events = explains;
         self
     }
 

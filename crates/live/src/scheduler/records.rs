@@ -13,11 +13,17 @@ use std::{
     time::Duration,
 };
 
-use supercargo_engine::{Cause, QueueName, QueueObserver, Removal};
+use supercargo_engine::{Cause, Decision, QueueName, QueueObserver, Removal};
 use supercargo_model::{Key, Name, Pod};
 use tokio::sync::Notify;
 
 use crate::world::SharedWorld;
+
+/// Sees every decision in full. While there is one, all pods are decided on the full path.
+pub trait DecisionObserver: Send + Sync {
+    /// A pod was decided about, in this attempt. Short: nobody is scheduled meanwhile.
+    fn decided(&self, attempt: u32, decision: &Decision);
+}
 
 /// How much is kept for those who follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +91,8 @@ pub enum RecordKind {
 }
 
 impl Record {
-    fn bytes(&self) -> usize {
+    /// Its size in memory, about.
+    pub fn bytes(&self) -> usize {
         let texts = match &self.what {
             RecordKind::Decided { node, .. } => node.len(),
             RecordKind::Failed { message, nominated_node } => {
@@ -99,7 +106,10 @@ impl Record {
 
 #[derive(Default)]
 struct Shared {
+    /// Those who follow everything.
     followers: AtomicUsize,
+    /// Those who follow decisions alone.
+    decision_followers: AtomicUsize,
     closed: AtomicBool,
     kept: Mutex<Kept>,
     news: Notify,
@@ -137,6 +147,16 @@ impl Kept {
 }
 
 impl Shared {
+    fn count(&self, decisions_only: bool) -> &AtomicUsize {
+        if decisions_only { &self.decision_followers } else { &self.followers }
+    }
+
+    /// Whether anybody follows, also if it is for decisions alone.
+    fn is_followed(&self, for_decisions: bool) -> bool {
+        self.followers.load(Ordering::Relaxed) > 0
+            || (for_decisions && self.decision_followers.load(Ordering::Relaxed) > 0)
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -149,9 +169,18 @@ pub struct Records(Arc<Shared>);
 impl Records {
     /// Everything from here on.
     pub fn follow(&self) -> Follower {
+        self.follow_as(false)
+    }
+
+    /// Decisions from here on; for them alone, changes of the queue are not recorded.
+    pub fn follow_decisions(&self) -> Follower {
+        self.follow_as(true)
+    }
+
+    fn follow_as(&self, decisions_only: bool) -> Follower {
         let next = self.0.kept().end();
-        self.0.followers.fetch_add(1, Ordering::Relaxed);
-        Follower { shared: self.0.clone(), next }
+        self.0.count(decisions_only).fetch_add(1, Ordering::Relaxed);
+        Follower { shared: self.0.clone(), next, decisions_only }
     }
 
     /// Keeps no more than this for those who follow.
@@ -173,6 +202,8 @@ pub struct Delivery {
 pub struct Follower {
     shared: Arc<Shared>,
     next: u64,
+    /// Others may follow everything, so that there may be more.
+    decisions_only: bool,
 }
 
 impl Follower {
@@ -206,7 +237,8 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        if self.shared.followers.fetch_sub(1, Ordering::Relaxed) == 1 {
+        self.shared.count(self.decisions_only).fetch_sub(1, Ordering::Relaxed);
+        if !self.shared.is_followed(true) {
             self.shared.kept().clear();
         }
     }
@@ -232,9 +264,11 @@ impl Recorder {
         Arc::new(OfQueue { shared: self.shared.clone(), world: self.world.clone() })
     }
 
-    /// Keeps what happened to a pod, if anybody follows.
+    /// Keeps what was decided about a pod, if anybody follows.
     pub(super) fn keep(&self, pod: &Pod, what: impl FnOnce() -> RecordKind) {
-        keep(&self.shared, &self.world, pod, what);
+        if self.shared.is_followed(true) {
+            keep(&self.shared, &self.world, pod, what());
+        }
     }
 }
 
@@ -245,11 +279,8 @@ impl Drop for Recorder {
     }
 }
 
-fn keep(shared: &Shared, world: &SharedWorld, pod: &Pod, what: impl FnOnce() -> RecordKind) {
-    if shared.followers.load(Ordering::Relaxed) == 0 {
-        return;
-    }
-    let record = Record { at: world.uptime(), pod: pod.key(), uid: pod.uid.clone(), what: what() };
+fn keep(shared: &Shared, world: &SharedWorld, pod: &Pod, what: RecordKind) {
+    let record = Record { at: world.uptime(), pod: pod.key(), uid: pod.uid.clone(), what };
     shared.kept().push(record);
     shared.news.notify_waiters();
 }
@@ -261,11 +292,15 @@ struct OfQueue {
 
 impl QueueObserver for OfQueue {
     fn queued(&self, pod: &Pod, queue: QueueName, cause: Cause) {
-        keep(&self.shared, &self.world, pod, || RecordKind::Queued { queue, cause });
+        if self.shared.is_followed(false) {
+            keep(&self.shared, &self.world, pod, RecordKind::Queued { queue, cause });
+        }
     }
 
     fn left(&self, pod: &Pod, why: Removal) {
-        keep(&self.shared, &self.world, pod, || RecordKind::Left { why });
+        if self.shared.is_followed(false) {
+            keep(&self.shared, &self.world, pod, RecordKind::Left { why });
+        }
     }
 }
 

@@ -41,10 +41,14 @@ impl Reporter {
         self.writer.statuses()
     }
 
-    /// A pod was bound.
-    pub(super) fn scheduled(&self, pod: &Pod, node: &Name) {
+    /// A pod was bound. Why there is told only if it is said.
+    pub(super) fn scheduled(&self, pod: &Pod, node: &Name, because: Option<&str>) {
         self.statuses().forget(&pod.uid);
-        self.recorder.record(Event::scheduled(pod, node));
+        let mut event = Event::scheduled(pod, node);
+        if let Some(because) = because {
+            event.note.push_str(&format!(": {because}"));
+        }
+        self.recorder.record(event);
     }
 
     /// A pod was not scheduled. What becomes of its nominated node, if anything does.

@@ -97,19 +97,11 @@ fn split_by_budgets(pods: &[Arc<Pod>], budgets: &[&PodDisruptionBudget]) -> (Vec
     pods.iter().cloned().partition(|pod| {
         let mut violates = false;
         for (budget, allowed) in budgets.iter().zip(&mut allowed) {
-            if protects(budget, pod) && !budget.disrupted_pods.contains(&pod.name) {
+            if budget.protects(pod) && !budget.disrupted_pods.contains(&pod.name) {
                 *allowed = allowed.saturating_sub(1);
                 violates |= *allowed < 0;
             }
         }
         violates
     })
-}
-
-/// An empty selector protects nothing here, and a pod without labels is not protected.
-fn protects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
-    !pod.spec.labels.is_empty()
-        && budget.namespace == pod.namespace
-        && !budget.selector.is_empty()
-        && budget.selector.matches(&pod.spec.labels)
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use supercargo_framework::{
-    Prepared, Status, Verdict,
+    Detail, Prepared, Status, Verdict,
     points::{Filter, PreFilter, PreFilterOutcome},
 };
 use supercargo_model::{
@@ -12,7 +12,7 @@ use supercargo_model::{
 };
 
 use super::{
-    InterPodAffinity,
+    InterPodAffinity, details,
     domain_counts::DomainCounts,
     terms::{ByKey, Classes, Resolver, Term, WeightedTerms, all_match, are_many, met_by_terms_about},
 };
@@ -310,5 +310,10 @@ impl PreFilter for InterPodAffinity {
 impl Filter for InterPodAffinity {
     fn filter(&self, prepared: &Prepared, _: &Cluster, _: &Pod, node: &NodeInfo) -> Verdict {
         prepared.get::<Counts>()?.check(&node.node)
+    }
+
+    fn details(&self, prepared: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        let counts = prepared.get::<Counts>();
+        counts.map_or_else(|_| Vec::new(), |counts| details::details(counts, cluster, pod, node))
     }
 }

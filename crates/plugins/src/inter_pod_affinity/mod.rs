@@ -1,5 +1,6 @@
 //! Affinity and anti-affinity between pods: near which other pods, and far from which, a pod may or should run.
 
+mod details;
 mod domain_counts;
 mod filtering;
 mod filtering_fast;

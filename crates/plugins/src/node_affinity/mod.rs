@@ -1,12 +1,13 @@
 //! Node selectors and node affinity: what a pod requires of a node's labels and name, and what it prefers.
 
+mod details;
 mod fast;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde::Deserialize;
 use supercargo_framework::{
-    Prepared, ScoreInput, Status, Verdict,
+    Detail, Prepared, ScoreInput, Status, Verdict,
     event::{Action, EventInterest, Resource},
     normalize,
     points::{
@@ -127,6 +128,10 @@ impl Filter for NodeAffinity {
         } else {
             Ok(())
         }
+    }
+
+    fn details(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        self.tell_details(pod, &node.node)
     }
 }
 

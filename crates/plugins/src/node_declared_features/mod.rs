@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    Prepared, Status, Verdict,
+    Detail, Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
     fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
@@ -33,6 +33,14 @@ impl Filter for NodeDeclaredFeatures {
         } else {
             Err(Status::unresolvable("node(s) didn't match Pod's required features"))
         }
+    }
+
+    fn details(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        let required = pod.spec.required_features.iter();
+        let missing = required.filter(|feature| !node.node.declared_features.contains(feature));
+        let missing: Vec<String> = missing.map(ToString::to_string).collect();
+        let text = format!("the node's kubelet does not declare {}", missing.join(", "));
+        vec![Detail::new(text).fact("missingFeatures", missing)]
     }
 }
 

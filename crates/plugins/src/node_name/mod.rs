@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    Prepared, Status, Verdict,
+    Detail, Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
     fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, Requeue},
 };
-use supercargo_model::{Cluster, NodeInfo, Pod};
+use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 /// The plugin's name.
 pub const NAME: &str = "NodeName";
@@ -24,6 +24,14 @@ impl Filter for NodeName {
             }
             _ => Ok(()),
         }
+    }
+
+    fn details(&self, _: &Prepared, _: &Cluster, pod: &Pod, _: &NodeInfo) -> Vec<Detail> {
+        let named = |wanted: &Name| {
+            Detail::new(format!("the pod names the node {wanted} (spec.nodeName)"))
+                .fact("nodeName", &**wanted)
+        };
+        pod.node.as_ref().map(named).into_iter().collect()
     }
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    Prepared, Status, Verdict,
+    Detail, Prepared, Status, Verdict,
+    details::listed,
     event::{Action, EventInterest, Resource},
     fast::{CLOSED, Compiled, FastFilter, FilterPart, NodeFilter, OPEN},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
@@ -41,6 +42,20 @@ impl Filter for NodePorts {
         } else {
             Ok(())
         }
+    }
+
+    fn details(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        let held = |wanted: &HostPort| {
+            let holds = |other: &&Arc<Pod>| other.spec.host_ports.iter().any(|port| port.conflicts(wanted));
+            let holders: Vec<String> =
+                node.pods.iter().filter(holds).map(|other| other.key().to_string()).collect();
+            (!holders.is_empty()).then(|| {
+                Detail::new(format!("host port {wanted} is held by {}", listed(&holders)))
+                    .fact("port", wanted.to_string())
+                    .fact("heldBy", holders)
+            })
+        };
+        pod.spec.host_ports.iter().filter_map(held).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Keeps pods off nodes without enough free resources, and scores nodes by how full they would be.
 
+mod details;
 mod fast;
 mod older_names;
 mod strategy;
@@ -12,7 +13,8 @@ use std::{
 
 use serde::Deserialize;
 use supercargo_framework::{
-    Code, Prepared, ScoreInput, Status, Verdict,
+    Code, Detail, Prepared, ScoreInput, Status, Verdict,
+    details::RefusalKind,
     event::{Action, EventInterest, Resource},
     points::{Filter, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Requeue, ScoreNode},
     registry::Args,
@@ -170,6 +172,14 @@ impl Filter for NodeResourcesFit {
         }
         shortage.check_all(&pod.spec.requests.fit, node, |resource| self.ignores(resource));
         shortage.verdict()
+    }
+
+    fn details(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        self.tell_details(pod, node)
+    }
+
+    fn kinds(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<RefusalKind> {
+        self.tell_kinds(pod, node)
     }
 }
 

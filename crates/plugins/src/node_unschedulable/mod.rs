@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use supercargo_framework::{
-    Prepared, Status, Verdict,
+    Detail, Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
     fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, Requeue},
@@ -18,17 +19,15 @@ use crate::fast_parts::ByTaintClass;
 /// The plugin's name.
 pub const NAME: &str = "NodeUnschedulable";
 
+/// The taint that goes with cordoning.
+const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
 const UNSCHEDULABLE: &str = "node(s) were unschedulable";
 
 /// The plugin.
 pub struct NodeUnschedulable;
 
 fn tolerates_cordon(pod: &Pod) -> bool {
-    let cordon = Taint {
-        key: "node.kubernetes.io/unschedulable".into(),
-        value: "".into(),
-        effect: Effect::NoSchedule,
-    };
+    let cordon = Taint { key: CORDON_TAINT.into(), value: "".into(), effect: Effect::NoSchedule };
     pod.spec.tolerations.tolerate(&cordon)
 }
 
@@ -39,6 +38,13 @@ impl Filter for NodeUnschedulable {
         } else {
             Err(Status::unresolvable(UNSCHEDULABLE))
         }
+    }
+
+    fn details(&self, _: &Prepared, _: &Cluster, _: &Pod, _: &NodeInfo) -> Vec<Detail> {
+        let text = format!(
+            "the node is cordoned (spec.unschedulable): uncordon it, or let the pod tolerate {CORDON_TAINT}"
+        );
+        vec![Detail::new(text).fact("missingToleration", json!({"key": CORDON_TAINT, "operator": "Exists"}))]
     }
 }
 
@@ -68,7 +74,6 @@ impl FastFilter for NodeUnschedulable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
     use supercargo_framework::testing::taint_change_helps;
     use supercargo_model::testing::{cluster, node, pod};
 

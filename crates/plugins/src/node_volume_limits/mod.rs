@@ -6,7 +6,7 @@ use std::{
 };
 
 use supercargo_framework::{
-    Prepared, Status, Verdict,
+    Detail, Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
     fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
@@ -60,13 +60,22 @@ impl Attachments {
     }
 
     fn check(&self, cluster: &Cluster, node: &NodeInfo) -> Verdict {
+        if self.excesses(cluster, node)?.is_empty() {
+            Ok(())
+        } else {
+            Err(Status::unschedulable(LIMIT_EXCEEDED))
+        }
+    }
+
+    /// The drivers that would have to attach more than they can.
+    fn excesses(&self, cluster: &Cluster, node: &NodeInfo) -> Result<Vec<Excess>, Status> {
         let Some(csi_node) = cluster.csi_node(node.name()) else {
-            return self.elsewhere.clone();
+            return self.elsewhere.clone().map(|()| Vec::new());
         };
         let wanted = self.wanted.clone()?;
         let limits = limits(csi_node);
         if wanted.is_empty() || limits.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let mut used = HashSet::new();
         for pod in &node.pods {
@@ -78,14 +87,34 @@ impl Attachments {
         let unused = self.attached.get(node.name()).into_iter().flatten().filter(|v| !used.contains(*v));
         let present = count_by_driver(used.iter().chain(unused));
         let of = |counts: &HashMap<&Name, i64>, driver: &Name| counts.get(driver).copied().unwrap_or(0);
-        let exceeds = |(driver, wanted): (&Name, &i64)| {
-            let new = wanted - of(&shared, driver);
-            new > 0 && limits.get(driver).is_some_and(|limit| of(&present, driver) + new > *limit)
+        let excess = |(driver, wanted): (&Name, &i64)| {
+            let (new, attached) = (wanted - of(&shared, driver), of(&present, driver));
+            let limit = *limits.get(driver)?;
+            let exceeds = new > 0 && attached + new > limit;
+            exceeds.then(|| Excess { driver: driver.clone(), new, attached, limit })
         };
-        if self.by_driver.iter().any(exceeds) {
-            return Err(Status::unschedulable(LIMIT_EXCEEDED));
-        }
-        Ok(())
+        Ok(self.by_driver.iter().filter_map(excess).collect())
+    }
+}
+
+/// A driver that would have to attach more volumes to a node than it can.
+struct Excess {
+    driver: Name,
+    new: i64,
+    attached: i64,
+    limit: i64,
+}
+
+impl Excess {
+    fn detail(&self) -> Detail {
+        let Self { driver, new, attached, limit } = self;
+        Detail::new(format!(
+            "{driver} attaches {attached} volumes of {limit} at most, and the pod brings {new} more"
+        ))
+        .fact("driver", &**driver)
+        .fact("new", *new)
+        .fact("attached", *attached)
+        .fact("limit", *limit)
     }
 }
 
@@ -118,6 +147,13 @@ impl Filter for NodeVolumeLimits {
             // kube-scheduler's Filter works without its PreFilter, too.
             Err(_) => Attachments::of(cluster, pod).check(cluster, node),
         }
+    }
+
+    fn details(&self, _: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        let excesses = Attachments::of(cluster, pod).excesses(cluster, node).unwrap_or_default();
+        let mut details: Vec<Detail> = excesses.iter().map(Excess::detail).collect();
+        details.sort_by(|one, other| one.text.cmp(&other.text));
+        details
     }
 }
 

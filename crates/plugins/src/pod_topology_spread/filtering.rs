@@ -3,12 +3,12 @@
 use std::{collections::HashMap, sync::Arc};
 
 use supercargo_framework::{
-    Prepared, Status, Verdict,
+    Detail, Prepared, Status, Verdict,
     points::{Filter, PreFilter, PreFilterOutcome},
 };
 use supercargo_model::{Cluster, Name, NodeInfo, Pod, pod::WhenUnsatisfiable};
 
-use super::{Constraint, PodTopologySpread, count_matching, has_all_keys};
+use super::{Constraint, PodTopologySpread, count_matching, details, has_all_keys};
 use crate::required_nodes::RequiredNodes;
 
 const TOO_SKEWED: &str = "node(s) didn't match pod topology spread constraints";
@@ -52,14 +52,14 @@ impl Constraint {
 
 /// How many matching pods each domain has, for each constraint.
 #[derive(Clone)]
-struct Counts {
-    constraints: Arc<[Constraint]>,
+pub(super) struct Counts {
+    pub(super) constraints: Arc<[Constraint]>,
     required: RequiredNodes,
     /// For each constraint: whether the pod itself counts.
-    itself: Arc<[i64]>,
-    by_domain: Vec<HashMap<Name, i64>>,
+    pub(super) itself: Arc<[i64]>,
+    pub(super) by_domain: Vec<HashMap<Name, i64>>,
     /// How many the emptiest domain has.
-    fewest: Vec<i64>,
+    pub(super) fewest: Vec<i64>,
 }
 
 impl Counts {
@@ -87,6 +87,13 @@ impl Counts {
         let mut all = Self { constraints: constraints.into(), required, itself, by_domain, fewest };
         all.find_fewest();
         all
+    }
+
+    /// What keeps the pod from a node by the constraint in this place.
+    pub(super) fn check(&self, i: usize, constraint: &Constraint, node: &NodeInfo) -> Result<(), Obstacle> {
+        let domain = node.node.labels.get(&constraint.topology_key);
+        let here = domain.map(|domain| self.by_domain[i].get(domain).copied().unwrap_or(0));
+        constraint.check(here, self.itself[i], self.fewest[i])
     }
 
     fn find_fewest(&mut self) {
@@ -137,10 +144,13 @@ impl Filter for PodTopologySpread {
     fn filter(&self, prepared: &Prepared, _: &Cluster, _: &Pod, node: &NodeInfo) -> Verdict {
         let counts: &Counts = prepared.get()?;
         for (i, constraint) in counts.constraints.iter().enumerate() {
-            let domain = node.node.labels.get(&constraint.topology_key);
-            let here = domain.map(|domain| counts.by_domain[i].get(domain).copied().unwrap_or(0));
-            constraint.check(here, counts.itself[i], counts.fewest[i])?;
+            counts.check(i, constraint, node)?;
         }
         Ok(())
+    }
+
+    fn details(&self, prepared: &Prepared, _: &Cluster, _: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        let counts = prepared.get::<Counts>();
+        counts.map_or_else(|_| Vec::new(), |counts| details::details(counts, node))
     }
 }

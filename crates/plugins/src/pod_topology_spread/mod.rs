@@ -1,6 +1,7 @@
 //! Spreads pods over the values of node labels: zones, hosts, racks.
 
 mod constraints;
+mod details;
 mod filtering;
 mod filtering_fast;
 mod scoring;

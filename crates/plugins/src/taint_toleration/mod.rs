@@ -1,9 +1,12 @@
 //! Keeps pods off nodes with taints that they do not tolerate, and prefers nodes with fewer unwelcome ones.
 
+mod details;
+
 use std::sync::Arc;
 
 use supercargo_framework::{
-    Prepared, ScoreInput, Status, Verdict,
+    Detail, Prepared, ScoreInput, Status, Verdict,
+    details::RefusalKind,
     event::{Action, EventInterest, Resource},
     fast::{Compiled, FastFilter, FastScore, FilterPart, Normalization, RawScores, ScorePart},
     normalize,
@@ -31,6 +34,14 @@ impl Filter for TaintToleration {
             None => Ok(()),
             Some(_) => Err(Status::unresolvable(UNTOLERATED)),
         }
+    }
+
+    fn details(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        details::details(pod, node)
+    }
+
+    fn kinds(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<RefusalKind> {
+        details::kinds(pod, node)
     }
 }
 

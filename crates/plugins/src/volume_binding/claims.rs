@@ -51,7 +51,7 @@ impl PodClaims {
         // A pod may name a claim any number of times: its volume is looked at once.
         let mut seen = HashSet::new();
         for claim in claims {
-            if !claim.volume.is_empty() && claim.annotations.has(BIND_COMPLETED) {
+            if is_bound(claim) {
                 if seen.insert(&claim.volume) {
                     bound.push(BoundVolume::of(cluster, claim));
                 }
@@ -69,6 +69,11 @@ impl PodClaims {
         Ok(Self { bound: bound.into(), delayed: delayed.into() })
     }
 
+    /// The claims that wait and that a node has nothing for, each with why.
+    pub(super) fn unplaced(&self, node: &Node) -> Vec<(&Key, String)> {
+        DelayedClaim::unplaced(&self.delayed, node)
+    }
+
     /// What a node has for the claims that wait, if it can reach the volumes of the others.
     pub(super) fn find(&self, node: &Node, csi_node: Option<&CsiNode>) -> Result<Found<'_>, Status> {
         let bound = BoundVolume::check(&self.bound, &node.labels, csi_node)?;
@@ -82,6 +87,11 @@ impl PodClaims {
         let reasons = refusals.into_iter().map(|refusal| refusal.reason().into());
         Err(Status::new(Code::UnschedulableAndUnresolvable, reasons))
     }
+}
+
+/// Whether a claim has its volume for good.
+pub(super) fn is_bound(claim: &PersistentVolumeClaim) -> bool {
+    !claim.volume.is_empty() && claim.annotations.has(BIND_COMPLETED)
 }
 
 /// Whether a claim is bound only once a pod that uses it has a node.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_model::{
-    Cluster, Labels, Name, Node, Quantity,
+    Cluster, Key, Labels, Name, Node, Quantity,
     selector::{NodeSelector, NodeSelectorTerm, Requirement, Selector},
     storage::{
         ClaimRef, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass, TopologyTerm,
@@ -80,11 +80,50 @@ impl DelayedClaim {
 
     /// What a node has for all of the claims; or why it will not do: the first reason there is.
     pub(super) fn find<'a>(claims: &'a [Self], node: &Node) -> Result<Found<'a>, ClaimRefusal> {
-        let elsewhere =
-            |claim: &Self| claim.selected_node.as_ref().is_some_and(|selected| *selected != node.name);
-        if claims.iter().any(elsewhere) {
+        if claims.iter().any(|claim| claim.selected_elsewhere(node).is_some()) {
             return Err(ClaimRefusal::NothingToBind);
         }
+        let found = Self::match_volumes(claims, node);
+        match found.provision.iter().find_map(|claim| claim.provisioning.check(&node.labels)) {
+            Some(refusal) => Err(refusal),
+            None => Ok(found),
+        }
+    }
+
+    /// The claims that a node has nothing for, each with why.
+    pub(super) fn unplaced<'a>(claims: &'a [Self], node: &Node) -> Vec<(&'a Key, String)> {
+        let elsewhere = |claim: &'a Self| {
+            let selected = claim.selected_elsewhere(node)?;
+            Some((&claim.id.key, format!("a volume is being made for it on node {selected}")))
+        };
+        let unmade = |claim: &'a Self| Some((&claim.id.key, claim.why_unmade(node)?));
+        let selected = claims.iter().filter_map(elsewhere);
+        let found = Self::match_volumes(claims, node);
+        let to_be_made = found.provision.into_iter().filter(|claim| claim.selected_elsewhere(node).is_none());
+        selected.chain(to_be_made.filter_map(unmade)).collect()
+    }
+
+    /// Why no volume can be made for a node.
+    fn why_unmade(&self, node: &Node) -> Option<String> {
+        let why = match (self.provisioning.check(&node.labels)?, &self.provisioning) {
+            (ClaimRefusal::NotEnoughRoom, _) => {
+                format!("its class's driver has not the room for {} here (CSIStorageCapacity)", self.size)
+            }
+            (_, Provisioning::Impossible) => "its class makes none".to_owned(),
+            (_, Provisioning::Possible { .. }) => {
+                "its class makes none for this node (allowedTopologies)".to_owned()
+            }
+        };
+        Some(format!("no available volume fits it and can be reached from the node, and {why}"))
+    }
+
+    /// The node that was selected for it, if it is another one.
+    fn selected_elsewhere(&self, node: &Node) -> Option<&Name> {
+        self.selected_node.as_ref().filter(|selected| **selected != node.name)
+    }
+
+    /// The claims that a volume is there for, and those for which one would have to be made.
+    fn match_volumes<'a>(claims: &'a [Self], node: &Node) -> Found<'a> {
         let mut found = Found::default();
         for claim in claims {
             match claim.find_volume(&node.labels, &found.bind) {
@@ -92,10 +131,7 @@ impl DelayedClaim {
                 None => found.provision.push(claim),
             }
         }
-        match found.provision.iter().find_map(|claim| claim.provisioning.check(&node.labels)) {
-            Some(refusal) => Err(refusal),
-            None => Ok(found),
-        }
+        found
     }
 
     /// A volume to bind the claim to, other than those chosen for the pod's other claims.

@@ -9,7 +9,7 @@ use std::{
 
 use serde::{Deserialize, de::IgnoredAny};
 use supercargo_framework::{
-    Prepared, ScoreInput, Status, Verdict,
+    Detail, Prepared, ScoreInput, Status, Verdict,
     assumed::ReserveCycle,
     event::EventInterest,
     fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
@@ -29,6 +29,7 @@ pub mod bind;
 mod bound;
 mod claims;
 mod delayed;
+mod details;
 mod edit;
 mod events;
 mod plan;
@@ -123,6 +124,11 @@ impl Filter for VolumeBinding {
     fn filter(&self, prepared: &Prepared, cluster: &Cluster, _: &Pod, node: &NodeInfo) -> Verdict {
         let claims = prepared.get::<PodClaims>()?;
         claims.find(&node.node, cluster.csi_node(node.name())).map(drop)
+    }
+
+    fn details(&self, prepared: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        let claims = prepared.get::<PodClaims>();
+        claims.map_or_else(|_| Vec::new(), |claims| details::details(claims, cluster, pod, node))
     }
 }
 

@@ -1,12 +1,14 @@
 //! Keeps pods apart that must not use a volume at once: some disks on one node, and claims for a single pod anywhere.
 
+mod details;
+
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
 use supercargo_framework::{
-    Prepared, Status, Verdict,
+    Detail, Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
     fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
@@ -80,6 +82,10 @@ impl Filter for VolumeRestrictions {
             ..=0 => Ok(()),
             _ => Err(Status::unschedulable(CLAIM_IN_USE)),
         }
+    }
+
+    fn details(&self, prepared: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        details::details(prepared.get().ok(), cluster, pod, node)
     }
 }
 

@@ -1,11 +1,13 @@
 //! Keeps pods on nodes in the zones and regions that their volumes' labels name.
 
+mod details;
+
 use std::collections::BTreeSet;
 
 use std::sync::Arc;
 
 use supercargo_framework::{
-    Prepared, Status, Verdict,
+    Detail, Prepared, Status, Verdict,
     event::{Action, EventInterest, Resource},
     fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
@@ -64,6 +66,10 @@ impl Filter for VolumeZone {
             // kube-scheduler's Filter works without its PreFilter, too.
             Err(_) => check(&places_of_pod(cluster, pod)?, labels),
         }
+    }
+
+    fn details(&self, _: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        details::details(cluster, pod, node)
     }
 }
 
