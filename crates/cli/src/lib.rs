@@ -30,6 +30,7 @@ mod dynamic_scoring;
 mod explain;
 mod extender_calls;
 mod failure;
+mod file_flags;
 mod input;
 mod objects;
 mod output;
@@ -49,6 +50,7 @@ mod utilisation;
 use std::{
     ffi::OsString,
     io::{self, Write},
+    path::Path,
     process::ExitCode,
 };
 
@@ -85,8 +87,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -
     {
         arguments = arguments.into_iter().map(run::with_dashes).collect();
     }
-    let matches = command_as(arguments.first()).try_get_matches_from(arguments);
-    let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
+    let repeated = file_flags::repeated(&arguments, Path::exists);
+    // A pod may be called like a file: then it was not meant for the flag.
+    let arguments = match parse(&repeated).or_else(|error| parse(&arguments).map_err(|_| error)) {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
@@ -102,6 +105,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -
         Ok(ending) => ending.into(),
         Err(failure) => failure.tell(&mut console),
     }
+}
+
+fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
+    let matches = command_as(arguments.first()).try_get_matches_from(arguments)?;
+    Arguments::from_arg_matches(&matches)
 }
 
 /// The name by which kubectl finds the command, as one of its own: a link to it will do.
