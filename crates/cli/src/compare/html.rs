@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use supercargo_sim::{compare::Verdict, measures::Sample};
+use supercargo_sim::{
+    compare::Verdict,
+    measures::{ResourceSample, Sample},
+};
 
 use super::{
     Compared,
@@ -51,14 +54,13 @@ fn charts(compared: &Compared) -> String {
     let mut all = String::from("<section class=\"charts\">\n");
     for (i, resource) in compared.measures()[0].resources.iter().enumerate() {
         let name = &resource.resource;
-        let of_resource: [(String, fn(&Sample, usize) -> f64); 3] = [
-            (format!("Utilisation of {name}"), |sample, i| sample.resources[i].utilisation),
-            (format!("Fragmentation of {name}"), |sample, i| sample.resources[i].fragmentation),
-            (format!("Imbalance of {name}"), |sample, i| sample.resources[i].imbalance),
-        ];
-        for (title, value) in of_resource {
-            figure(&mut all, &title, compared, |sample| value(sample, i), Scale::Percent);
-        }
+        let mut percent = |what: &str, value: fn(&ResourceSample) -> f64| {
+            let of_resource = |sample: &Sample| value(&sample.resources[i]);
+            figure(&mut all, &format!("{what} of {name}"), compared, of_resource, Scale::Percent);
+        };
+        percent("Utilisation", |sample| sample.utilisation);
+        percent("Fragmentation", |sample| sample.fragmentation);
+        percent("Imbalance", |sample| sample.imbalance);
     }
     figure(&mut all, "Pending pods", compared, |sample| sample.pending as f64, Scale::Number);
     figure(&mut all, "Nodes in use", compared, |sample| sample.nodes_in_use as f64, Scale::Number);
