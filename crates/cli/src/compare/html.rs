@@ -2,10 +2,7 @@
 
 use std::fmt::Write;
 
-use supercargo_sim::{
-    compare::Verdict,
-    measures::{ResourceSample, Sample},
-};
+use supercargo_sim::{compare::Verdict, measures::Sample};
 
 use super::{
     Compared,
@@ -47,6 +44,9 @@ fn legend(compared: &Compared) -> String {
     format!("<ul class=\"legend\">\n{items}</ul>\n")
 }
 
+/// A measure of the resource with this place in the list.
+type OfResource = fn(&Sample, usize) -> f64;
+
 fn charts(compared: &Compared) -> String {
     if compared.replays.iter().any(|replay| replay.samples.len() < 2) {
         return String::new();
@@ -54,13 +54,14 @@ fn charts(compared: &Compared) -> String {
     let mut all = String::from("<section class=\"charts\">\n");
     for (i, resource) in compared.measures()[0].resources.iter().enumerate() {
         let name = &resource.resource;
-        let mut percent = |what: &str, value: fn(&ResourceSample) -> f64| {
-            let of_resource = |sample: &Sample| value(&sample.resources[i]);
-            figure(&mut all, &format!("{what} of {name}"), compared, of_resource, Scale::Percent);
-        };
-        percent("Utilisation", |sample| sample.utilisation);
-        percent("Fragmentation", |sample| sample.fragmentation);
-        percent("Imbalance", |sample| sample.imbalance);
+        let of_resource: [(String, OfResource); 3] = [
+            (format!("Utilisation of {name}"), |sample, i| sample.resources[i].utilisation),
+            (format!("Fragmentation of {name}"), |sample, i| sample.resources[i].fragmentation),
+            (format!("Imbalance of {name}"), |sample, i| sample.resources[i].imbalance),
+        ];
+        for (title, value) in of_resource {
+            figure(&mut all, &title, compared, |sample| value(sample, i), Scale::Percent);
+        }
     }
     figure(&mut all, "Pending pods", compared, |sample| sample.pending as f64, Scale::Number);
     figure(&mut all, "Nodes in use", compared, |sample| sample.nodes_in_use as f64, Scale::Number);
