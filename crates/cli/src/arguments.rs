@@ -3,7 +3,10 @@
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::{bench, config, conformance, demo, dynamic_scoring, explain, rbac, run, simulate, style::Color};
+use crate::{
+    bench, capacity, compare, config, conformance, demo, dynamic_scoring, explain, rbac, record, replay, run,
+    simulate, snapshot, style::Color, test, tune,
+};
 
 /// Decides where pods go in a Kubernetes cluster, exactly as kube-scheduler 1.36 would, and explains itself.
 #[derive(Parser)]
@@ -34,8 +37,22 @@ pub(crate) enum Command {
     Testcluster(demo::ClusterCommand),
     /// Schedule the pending pods of a cluster offline (a dry run)
     Simulate(simulate::Options),
+    /// Count how many more pods like one fit, and show where, and what runs out first
+    Capacity(capacity::Options),
+    /// Check where pods go against what a team expects, for its pipeline
+    Test(test::Options),
     /// Show why a pod goes where it goes, or nowhere
     Explain(explain::Options),
+    /// Replay the history of a cluster at full speed, and measure it
+    Replay(replay::Options),
+    /// Say what another configuration changes, on a trace or on a cluster with pending pods
+    Compare(compare::Options),
+    /// Search a configuration that is better by an objective, and confirm it on held-back parts of a trace
+    Tune(tune::Options),
+    /// Write what happens in a cluster to a file that can be replayed
+    Record(record::Options),
+    /// Write what is in a cluster to a file, for `--cluster`
+    Snapshot(snapshot::Options),
     /// Compare with what a real kube-scheduler answered
     Conformance(conformance::Options),
     /// Measure the speed of scheduling on made-up clusters

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{self, Read},
+    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
 };
 
@@ -11,6 +12,11 @@ use supercargo_manifest::{Location, Problem, Problems, Source};
 
 /// Stands for stdin on the command line.
 const STDIN: &str = "-";
+/// The largest file that is read.
+const MAX_FILE_BYTES: u64 = 4 << 30;
+/// How large packed files may become: this much, and so many times what they are. Objects shrink to a thirtieth or so.
+const ALWAYS_UNPACKED_BYTES: u64 = 256 << 20;
+const MAX_UNPACKED_RATIO: u64 = 64;
 /// What every gzip stream begins with.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// How the names of manifests end; `.gz` may follow.
@@ -85,16 +91,55 @@ pub(crate) fn entries_of(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
 
 /// The text of a file, or of stdin for `-`; unpacked if it is packed with gzip.
 pub(crate) fn text(path: &Path) -> Result<Source, Problem> {
-    let bytes = read(path).map_err(|error| unreadable(path, &error))?;
-    let bytes = if bytes.starts_with(&GZIP_MAGIC) {
-        let mut unpacked = Vec::new();
-        let mut decoder = MultiGzDecoder::new(&bytes[..]);
-        let done = decoder.read_to_end(&mut unpacked);
-        done.map_err(|error| about(path, format!("cannot unpack this: {error}")))?;
-        unpacked
-    } else {
-        bytes
+    let (bytes, cut) = unpacked(path)?;
+    match cut {
+        Some(error) => Err(about(path, format!("cannot unpack this: {error}"))),
+        None => as_text(path, bytes),
+    }
+}
+
+/// The whole lines of a file that may have been cut off while it was written, and whether it was.
+pub(crate) fn whole_lines(path: &Path) -> Result<(Source, bool), Problem> {
+    let (mut bytes, cut) = unpacked(path)?;
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    let is_cut = match cut {
+        Some(error) if end == 0 => return Err(about(path, format!("cannot unpack this: {error}"))),
+        Some(_) => true,
+        // A last line without line end may be whole.
+        None => {
+            end > 0
+                && serde_json::from_slice::<serde::de::IgnoredAny>(&bytes[end..])
+                    .is_err_and(|error| error.is_eof())
+                && !bytes[end..].trim_ascii().is_empty()
+        }
     };
+    if is_cut {
+        bytes.truncate(end);
+    }
+    Ok((as_text(path, bytes)?, is_cut))
+}
+
+/// What a file holds, unpacked as far as that is possible, and what is wrong with the rest.
+fn unpacked(path: &Path) -> Result<(Vec<u8>, Option<io::Error>), Problem> {
+    let bytes = read(path).map_err(|error| unreadable(path, &error))?;
+    if !bytes.starts_with(&GZIP_MAGIC) {
+        return Ok((bytes, None));
+    }
+    let most = bytes.len() as u64 * MAX_UNPACKED_RATIO + ALWAYS_UNPACKED_BYTES;
+    unpacked_within(&bytes, most).map_err(|why| about(path, format!("cannot unpack this: {why}")))
+}
+
+/// What is packed, within bounds: a small file must not fill the memory.
+fn unpacked_within(bytes: &[u8], most: u64) -> Result<(Vec<u8>, Option<io::Error>), &'static str> {
+    let mut unpacked = Vec::new();
+    let cut = MultiGzDecoder::new(bytes).take(most + 1).read_to_end(&mut unpacked).err();
+    if unpacked.len() as u64 > most {
+        return Err("it becomes far too large; unpack it with gunzip if that is as it should be");
+    }
+    Ok((unpacked, cut))
+}
+
+fn as_text(path: &Path, bytes: Vec<u8>) -> Result<Source, Problem> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(name(path), text)),
         Err(error) => {
@@ -120,11 +165,27 @@ fn text_with_content(path: &Path) -> Result<Source, Problem> {
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     if is_stdin(path) {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes)?;
-        return Ok(bytes);
+        return read_within(io::stdin().lock(), MAX_FILE_BYTES);
     }
-    fs::read(path)
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_char_device() && !is_standard_input(path) || kind.is_block_device() {
+        return Err(io::Error::other("it is a device, and a file is needed"));
+    }
+    read_within(fs::File::open(path)?, MAX_FILE_BYTES)
+}
+
+/// Another name of what this process is given.
+fn is_standard_input(path: &Path) -> bool {
+    path.starts_with("/dev/stdin") || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
+}
+
+fn read_within(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("it is larger than {most} bytes")));
+    }
+    Ok(bytes)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Problem {
@@ -168,4 +229,29 @@ fn is_stdin(path: &Path) -> bool {
 /// How a file is called in messages.
 pub(crate) fn name(path: &Path) -> String {
     if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::{Compression, write::GzEncoder};
+
+    use super::*;
+
+    #[test]
+    fn what_is_packed_is_unpacked_up_to_a_bound() {
+        let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+        packer.write_all(&[b'x'; 5000]).unwrap();
+        let packed = packer.finish().unwrap();
+        assert_eq!(unpacked_within(&packed, 5000).unwrap().0.len(), 5000);
+        let told = unpacked_within(&packed, 4999).unwrap_err();
+        assert!(told.contains("far too large"), "{told}");
+    }
+
+    #[test]
+    fn what_never_ends_is_not_read() {
+        assert!(read_within(io::repeat(b'x'), 1000).is_err());
+        assert_eq!(read_within(&[b'x'; 1000][..], 1000).unwrap().len(), 1000);
+    }
 }

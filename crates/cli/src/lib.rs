@@ -21,6 +21,8 @@
 
 mod arguments;
 mod bench;
+mod capacity;
+mod compare;
 mod config;
 mod conformance;
 mod demo;
@@ -32,10 +34,17 @@ mod input;
 mod objects;
 mod output;
 mod rbac;
+mod record;
+mod replay;
 mod run;
 mod shell;
 mod simulate;
+mod snapshot;
 mod style;
+mod test;
+mod traces;
+mod tune;
+mod utilisation;
 
 use std::{
     ffi::OsString,
@@ -115,7 +124,14 @@ fn dispatch(
 ) -> Result<Ending, Failure> {
     match command {
         Command::Simulate(options) => simulate::run(&options, console, registry),
+        Command::Capacity(options) => capacity::run(&options, console, registry),
+        Command::Test(options) => test::run(&options, console, registry),
         Command::Explain(options) => explain::run(&options, console, registry),
+        Command::Replay(options) => replay::run(&options, console, registry),
+        Command::Compare(options) => compare::run(&options, console, registry),
+        Command::Tune(options) => tune::run(&options, console, registry),
+        Command::Record(options) => record::run(&options, console),
+        Command::Snapshot(options) => snapshot::run(&options, console),
         Command::Conformance(options) => conformance::run(&options, console, registry),
         Command::Run(options) => run::run(&options, console, registry, guests),
         Command::Rbac(options) => rbac::run(&options, console, registry),

@@ -11,7 +11,7 @@ use supercargo_framework::registry::Registry;
 use supercargo_live::informer;
 use supercargo_manifest::Problems;
 use supercargo_model::{
-    Key, Name, Pod, Timestamp,
+    Declared, Key, Name, Pod, Timestamp,
     object::{Kind, Object, Objects, Reader},
 };
 use supercargo_scheduler::{
@@ -22,8 +22,8 @@ use supercargo_sim::{priority_classes::PRIORITY_CLASSES, simulate::Input, utilis
 
 use crate::{dynamic_scoring::Preferred, extender_calls::ExtenderCaller, input, output::Console};
 pub(crate) use live_cluster::LiveCluster;
-use what_if::WhatIf;
-pub(crate) use workloads::{Making, reader};
+pub(crate) use what_if::WhatIf;
+pub(crate) use workloads::{KINDS as WORKLOADS, Making, reader};
 
 /// What is scheduled, and by what rules.
 #[derive(clap::Args)]
@@ -77,6 +77,8 @@ pub(crate) struct Given {
     pub(crate) before: Utilisation,
     /// Pods that were taken off their nodes, and where they were.
     pub(crate) was_on: HashMap<Key, Name>,
+    /// What says the priorities of pods, for pods that are read later.
+    pub(crate) priority_classes: Vec<Object>,
     /// Calls the extenders, if there are any.
     pub(crate) extender_caller: Option<ExtenderCaller>,
 }
@@ -96,6 +98,8 @@ impl Inputs {
                     declared: &declared,
                 };
                 let before = Utilisation::of_objects(&objects.objects);
+                let is_class = |object: &&Object| matches!(object, Object::Custom(custom) if *custom.api == PRIORITY_CLASSES);
+                let priority_classes = objects.objects.iter().filter(is_class).cloned().collect();
                 self.what_if.add_nodes(&mut objects.objects)?;
                 making.complete(&mut objects, &[], console)?;
                 console.warnings(&self.preferred.put(&mut objects, &configuration)?);
@@ -111,7 +115,7 @@ impl Inputs {
                     let unbound = pods(&objects).filter(|pod| was_on.contains_key(&pod.key()));
                     unbound.for_each(|pod| extender_caller.unbind(pod));
                 }
-                Ok(Given { objects, configuration, now, before, was_on, extender_caller })
+                Ok(Given { objects, configuration, now, before, was_on, priority_classes, extender_caller })
             }
             (objects, configuration) => {
                 let problems = [objects.err(), configuration.err()];
@@ -144,7 +148,7 @@ impl Inputs {
         let lists = [self.cluster.iter().collect(), self.pods.iter().collect()];
         let [of_cluster, of_pods] = input::manifests_of(lists)?;
         of_cluster.iter().for_each(|source| reader.read(source));
-        reader.expect_new(workloads::KINDS, self.namespace.as_deref());
+        reader.expect_new(WORKLOADS, self.namespace.as_deref());
         of_pods.iter().for_each(|source| reader.read(source));
         reader.finish()
     }
@@ -183,6 +187,14 @@ pub(crate) fn offline(
 /// The objects of files and folders.
 pub(crate) fn read_objects<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<Objects, Problems> {
     read_with(Reader::default(), paths)
+}
+
+/// The objects of files and folders, with what plugins have declared to read.
+pub(crate) fn read_declared<'p>(
+    declared: Declared,
+    paths: impl IntoIterator<Item = &'p PathBuf>,
+) -> Result<Objects, Problems> {
+    read_with(Reader::new(declared), paths)
 }
 
 fn read_with<'p>(

@@ -21,9 +21,10 @@ use crate::{
     failure::{Ending, Failure},
     objects::{Inputs, offline},
     output::{Console, Progress, Structured},
+    utilisation::Change,
 };
 use rows::Rows;
-use totals::{Change, Totals};
+use totals::Totals;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {

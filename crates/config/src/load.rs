@@ -1,5 +1,7 @@
 //! From a text to a configuration, with everything that is wrong with it.
 
+use std::collections::HashSet;
+
 use supercargo_framework::registry::Registry;
 use supercargo_manifest::{self as manifest, Problem, Problems, Severity, Source, UnknownFields, Value};
 
@@ -109,12 +111,11 @@ fn decode(source: &Source, root: &Value) -> (Option<Document>, Problems) {
 
 /// In the order of the text, each once; where they stand in the same place, errors first.
 pub(crate) fn in_order(problems: Problems) -> Problems {
-    let mut ordered: Vec<Problem> = Vec::new();
-    for problem in problems {
-        if !ordered.contains(&problem) {
-            ordered.push(problem);
-        }
-    }
+    let mut known = HashSet::new();
+    let mut ordered: Vec<Problem> = problems.into_iter().collect();
+    ordered.retain(|problem| {
+        known.insert((problem.at, problem.path.clone(), problem.message.clone(), problem.hint.clone()))
+    });
     ordered.sort_by_key(|problem| (problem.at, problem.severity == Severity::Warning));
     Problems(ordered)
 }

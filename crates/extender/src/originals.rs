@@ -14,6 +14,7 @@ use supercargo_model::{
 /// Which objects' texts extenders need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
+    everything: bool,
     nodes: bool,
     all_pods: bool,
     /// Those that wait and name one of these resources; `None` for all that wait.
@@ -35,15 +36,22 @@ impl Wanted {
             }
         }
         Self {
+            everything: false,
             nodes: extenders.iter().any(|extender| reads_nodes(&extender)),
             all_pods: extenders.iter().any(|extender| reads_victims(&extender)),
             pending,
         }
     }
 
+    /// The texts of all objects, for a recording.
+    pub fn everything() -> Self {
+        Self { everything: true, ..Self::default() }
+    }
+
     /// Whether anything of a kind may be needed.
     pub fn any(&self, kind: Kind) -> bool {
         match kind {
+            _ if self.everything => true,
             Kind::Node => self.nodes,
             Kind::Pod => self.all_pods || self.pending.as_ref().is_none_or(|names| !names.is_empty()),
             _ => false,
@@ -53,6 +61,7 @@ impl Wanted {
     /// Whether an object's text is needed.
     pub fn wants(&self, object: &Object) -> bool {
         match object {
+            _ if self.everything => true,
             Object::Node(_) => self.nodes,
             Object::Pod(pod) if self.all_pods => !pod.finished,
             Object::Pod(pod) => {

@@ -6,6 +6,7 @@ pub mod events;
 pub mod informer;
 pub mod lease;
 pub mod real;
+pub mod recording;
 pub mod requests;
 pub mod scheduler;
 pub mod status;

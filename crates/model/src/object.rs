@@ -9,7 +9,7 @@ use supercargo_manifest::{self as manifest, Problem, Problems, Severity, Source,
 use crate::{
     ApiResource, Key, Name,
     config_map::ConfigMap,
-    custom::CustomObject,
+    custom::{CustomObject, Declared},
     kind::for_each_kind,
     meta::Meta,
     node::Node,
@@ -134,8 +134,20 @@ fn decode_custom(
 
 /// Reads one object of a built-in kind; `None` for any other kind.
 pub fn read_object(source: &Source, value: &Value, path: &str) -> Result<Option<Object>, Problems> {
+    read_declared_object(source, value, path, &Declared::default())
+}
+
+/// Reads one object of a built-in kind, or of one that a plugin has declared; `None` for any other kind.
+pub fn read_declared_object(
+    source: &Source,
+    value: &Value,
+    path: &str,
+    declared: &Declared,
+) -> Result<Option<Object>, Problems> {
     let (kind, group) = kind_and_group(source, value, path)?;
-    Kind::of_group(&group, &kind).map(|kind| decode(source, kind, &[], value, path)).transpose()
+    let custom = || declared.kinds.iter().find(|api| api.group == group && api.kind == kind);
+    let known = Kind::of_group(&group, &kind).or_else(|| custom().map(|api| Kind::Custom(api)));
+    known.map(|kind| decode(source, kind, &declared.annotations, value, path)).transpose()
 }
 
 fn kind_and_group(source: &Source, value: &Value, path: &str) -> Result<(String, String), Problem> {

@@ -14,6 +14,7 @@ mod binding;
 mod handle;
 mod objects;
 mod others;
+mod outside;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -38,6 +39,8 @@ use supercargo_model::{Key, Name, Pod, changes::Moment};
 use crate::setup;
 use binding::Assumed;
 use handle::{Report, SchedulerHandle};
+
+pub use outside::Step;
 
 /// After so many attempts a pod is left alone: plugins that contradict each other must not keep it busy for ever.
 const MAX_ATTEMPTS: u32 = 1000;
@@ -84,6 +87,7 @@ pub struct OfflineScheduler {
     decided: u64,
     last_decided: Duration,
     other_schedulers: usize,
+    max_attempts: u32,
 }
 
 impl OfflineScheduler {
@@ -110,6 +114,7 @@ impl OfflineScheduler {
             decided: 0,
             last_decided: Duration::ZERO,
             other_schedulers: 0,
+            max_attempts: MAX_ATTEMPTS,
             engine,
         };
         scheduler.expect_departures();
@@ -152,6 +157,11 @@ impl OfflineScheduler {
         &self.engine
     }
 
+    /// The engine alone, for whoever goes on from the cluster as it is now.
+    pub fn into_engine(self) -> Engine {
+        self.engine
+    }
+
     /// The queue as it is now.
     pub fn queue(&self) -> &SchedulingQueue {
         &self.queue
@@ -192,7 +202,7 @@ impl OfflineScheduler {
         decide: &mut impl FnMut(&mut Engine, &Arc<Pod>, u32) -> Option<Placement>,
     ) -> Option<Attempt> {
         let pod = self.engine.nominations().named_in(&popped.pod);
-        if popped.attempts > MAX_ATTEMPTS || self.fails_for_good(&pod.uid) {
+        if popped.attempts > self.max_attempts || self.fails_for_good(&pod.uid) {
             self.queue.done(&pod.uid);
             return None;
         }
@@ -307,17 +317,25 @@ impl OfflineScheduler {
 
     /// Lets time pass until something happens; `None` if nothing will.
     fn wait(&mut self) -> Option<()> {
-        let clock = self.tasks.clock().clone();
-        let moments = [self.next_departure(), self.next_retry(), clock.next_timer()];
-        let next = moments.into_iter().flatten().min();
-        let Some(until) = next.filter(|until| *until <= self.last_decided + MAX_QUIET) else {
+        let Some(until) = self.next_moment().filter(|until| *until <= self.last_decided + MAX_QUIET) else {
             return self.end_waiting_bindings().then_some(());
         };
+        self.pass_to(until);
+        Some(())
+    }
+
+    /// When a pod leaves, a pod comes back, or a plugin has waited for long enough, whichever is first.
+    fn next_moment(&self) -> Option<Duration> {
+        let moments = [self.next_departure(), self.next_retry(), self.tasks.clock().next_timer()];
+        moments.into_iter().flatten().min()
+    }
+
+    fn pass_to(&mut self, until: Duration) {
+        let clock = self.tasks.clock().clone();
         while clock.advance_to_next_timer(until) {}
         clock.advance_to(until);
         self.engine.cluster_mut().set_now(clock.now());
         self.depart(until);
-        Some(())
     }
 
     /// When the first of the pods comes back that failed for another reason than being refused, and for which anything

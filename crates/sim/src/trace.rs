@@ -1,45 +1,49 @@
-//! Replays the history of a cluster, and compares with what kube-scheduler made of it.
+//! The history of a cluster: objects that came, changed and went, each at its time.
+//!
+//! One JSON object a line, in the order of time: `{"at": SECONDS, "op": "add"|"update", "object": {…}}` or
+//! `{"at": SECONDS, "op": "delete", "kind": …, "namespace": …, "name": …}`.
 
-use std::sync::Arc;
+mod check;
+mod quick;
+
+use std::{sync::Arc, time::Duration};
 
 use serde::Deserialize;
-use supercargo_engine::{Decision, Engine, Survey};
 use supercargo_manifest::{self as manifest, Problem, Problems, Source, UnknownFields, Value};
 use supercargo_model::{
-    Key, Name, Pod,
-    object::{Kind, Object, read_object},
+    Declared, Key, Pod,
+    object::{Kind, Object, read_declared_object},
 };
 
-use crate::conformance::{Comparison, Difference};
+pub use check::{Checked, Expectation, check, replay};
 
 /// One thing that happened.
+#[derive(Clone)]
 pub enum Event {
     /// A pod came that asks for a node.
     Arrival(Arc<Pod>),
     /// An object was made or changed.
-    Put(Box<Object>),
+    Put(Arc<Object>),
     /// An object is gone.
     Remove(Kind, Key),
 }
 
-/// A history: what happened, in the order of time.
-pub struct Trace {
-    /// The events.
-    pub events: Vec<Event>,
+/// Something that happened, and when.
+#[derive(Clone)]
+pub struct TimedEvent {
+    /// The time since the first event.
+    pub at: Duration,
+    /// What happened.
+    pub event: Event,
 }
 
-#[derive(Deserialize)]
-struct Line {
-    /// When, in seconds from any origin; the order of the lines is what counts.
-    #[serde(rename = "at", default)]
-    _at: f64,
-    op: Op,
-    #[serde(default)]
-    kind: Option<String>,
-    #[serde(default)]
-    namespace: String,
-    #[serde(default)]
-    name: String,
+/// A history: what happened, in the order of time.
+#[derive(Clone, Default)]
+pub struct Trace {
+    /// The time of the first event, in seconds from the trace's own origin.
+    pub origin_seconds: f64,
+    /// The events.
+    pub events: Vec<TimedEvent>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -50,183 +54,169 @@ enum Op {
     Delete,
 }
 
+/// A line whose fields have been read.
+struct Line {
+    at_seconds: f64,
+    /// `None` for an object that a scheduler does not read.
+    event: Option<Event>,
+}
+
 impl Trace {
-    /// Reads a trace: one JSON object a line.
-    pub fn read(source: &Source) -> Result<Self, Problems> {
-        let mut events = Vec::new();
-        let mut problems = Problems::default();
-        for line in &manifest::read(source)? {
-            match event(source, line) {
-                Ok(event) => events.extend(event),
-                Err(more) => problems.extend(more),
-            }
+    /// Reads a trace, with what plugins have declared to read besides. What is wrong with it is told with its place.
+    pub fn read(source: &Source, declared: &Declared) -> Result<Self, Problems> {
+        match quick::lines(&source.text, declared).and_then(Self::of_lines) {
+            Some(trace) => Ok(trace),
+            None => located(source, declared),
         }
-        if problems.has_errors() { Err(problems) } else { Ok(Self { events }) }
+    }
+
+    /// `None` if time goes backwards, or nothing happens at all.
+    fn of_lines(lines: Vec<Line>) -> Option<Self> {
+        let origin_seconds = lines.first()?.at_seconds;
+        let mut events = Vec::with_capacity(lines.len());
+        let mut latest = Duration::ZERO;
+        for (index, Line { at_seconds, event }) in lines.into_iter().enumerate() {
+            let at = Duration::try_from_secs_f64(at_seconds - origin_seconds).ok()?;
+            if at < latest {
+                return None;
+            }
+            latest = at;
+            events.extend(event.map(|event| TimedEvent { at, event: with_identity(event, index) }));
+        }
+        Some(Self { origin_seconds, events })
+    }
+
+    /// A cluster without history: everything is there from the beginning, and the pending pods come in this order.
+    pub fn of_cluster(
+        objects: impl IntoIterator<Item = Object>,
+        pending: impl IntoIterator<Item = Arc<Pod>>,
+    ) -> Self {
+        let objects = objects.into_iter().map(|object| Event::Put(Arc::new(object)));
+        let events = objects.chain(pending.into_iter().map(Event::Arrival)).enumerate();
+        let events =
+            events.map(|(i, event)| TimedEvent { at: Duration::ZERO, event: with_identity(event, i) });
+        Self { origin_seconds: 0.0, events: events.collect() }
+    }
+
+    /// Adds a trace that goes on where this one ends. `None` if it begins before that.
+    pub fn and(mut self, next: Self) -> Option<Self> {
+        let begins = Duration::try_from_secs_f64(next.origin_seconds - self.origin_seconds).ok()?;
+        if begins < self.length() {
+            return None;
+        }
+        let later = next.events.into_iter().map(|timed| TimedEvent { at: timed.at + begins, ..timed });
+        self.events.extend(later);
+        Some(self)
     }
 
     /// How many pods came.
     pub fn pods(&self) -> usize {
-        let arrivals = self.events.iter().filter(|e| matches!(e, Event::Arrival(_)));
-        arrivals.count()
+        self.arrivals().count()
     }
+
+    /// The pods that came, in their order.
+    pub fn arrivals(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.events.iter().filter_map(|timed| match &timed.event {
+            Event::Arrival(pod) => Some(pod),
+            Event::Put(_) | Event::Remove(..) => None,
+        })
+    }
+
+    /// From the first event to the last.
+    pub fn length(&self) -> Duration {
+        self.events.last().map_or(Duration::ZERO, |last| last.at)
+    }
+}
+
+/// Pods are told apart by uid, and a trace that was made up may have none.
+fn with_identity(event: Event, index: usize) -> Event {
+    match event {
+        Event::Arrival(pod) if pod.uid.is_empty() => {
+            Event::Arrival(Arc::new(Pod { uid: format!("arrival-{index}").into(), ..(*pod).clone() }))
+        }
+        other => other,
+    }
+}
+
+fn event_of(op: Op, object: Object) -> Event {
+    match object {
+        Object::Pod(pod) if pod.node.is_none() && !pod.finished && op == Op::Add => {
+            Event::Arrival(Arc::new(pod))
+        }
+        other => Event::Put(Arc::new(other)),
+    }
+}
+
+/// Reads a trace in which something is out of the ordinary, and tells where that is.
+fn located(source: &Source, declared: &Declared) -> Result<Trace, Problems> {
+    let (mut lines, mut problems) = (Vec::new(), Problems::default());
+    let mut latest = f64::NEG_INFINITY;
+    for value in &manifest::read(source)? {
+        match line(source, value, declared) {
+            Ok(line) => {
+                if line.at_seconds < latest {
+                    let message = format!("time goes backwards: {} after {latest}", line.at_seconds);
+                    let hint = "the lines of a trace stand in the order of time; `sort` them by `at`";
+                    let at = value.get("at").unwrap_or(value).at;
+                    problems.push(Problem::error(message).at(source, at).path("at").hint(hint));
+                }
+                latest = latest.max(line.at_seconds);
+                lines.push(line);
+            }
+            Err(more) => problems.extend(more),
+        }
+    }
+    if problems.has_errors() {
+        return Err(problems);
+    }
+    Trace::of_lines(lines).ok_or_else(|| {
+        let hint = "give what `supercargo record` writes: one JSON object a line";
+        let mut problem = Problem::error("there are no events in this trace").hint(hint);
+        problem.source = Some(source.clone());
+        problem.into()
+    })
+}
+
+fn line(source: &Source, value: &Value, declared: &Declared) -> Result<Line, Problems> {
+    #[derive(Deserialize)]
+    struct Written {
+        at: f64,
+        op: Op,
+        #[serde(default)]
+        kind: Option<String>,
+        #[serde(default)]
+        namespace: String,
+        #[serde(default)]
+        name: String,
+    }
+    let line: Written = manifest::decode(source, value, "", UnknownFields::Ignore)?;
+    let missing =
+        |field: &str| Problem::error(format!("this line needs a field `{field}`")).at(source, value.at);
+    let event = if line.op == Op::Delete {
+        let kind = line.kind.ok_or_else(|| missing("kind"))?;
+        if line.name.is_empty() {
+            return Err(missing("name").into());
+        }
+        removal(&kind, &line.namespace, &line.name, declared)
+    } else {
+        let object = value.get("object").ok_or_else(|| missing("object"))?;
+        let object = read_declared_object(source, object, "object", declared)?;
+        if object.as_ref().is_some_and(|object| object.key().name.is_empty()) {
+            return Err(missing("object.metadata.name").into());
+        }
+        object.map(|object| event_of(line.op, object))
+    };
+    Ok(Line { at_seconds: line.at, event })
 }
 
 /// `None` for an object that a scheduler does not read.
-fn event(source: &Source, value: &Value) -> Result<Option<Event>, Problems> {
-    let line: Line = manifest::decode(source, value, "", UnknownFields::Ignore)?;
-    let missing =
-        |field: &str| Problem::error(format!("this line needs a field `{field}`")).at(source, value.at);
-    if line.op == Op::Delete {
-        let kind = line.kind.ok_or_else(|| missing("kind"))?;
-        let key = Key::new(line.namespace, line.name);
-        return Ok(Kind::named(&kind).map(|kind| Event::Remove(kind, key)));
-    }
-    let object = value.get("object").ok_or_else(|| missing("object"))?;
-    Ok(read_object(source, object, "object")?.map(|object| match object {
-        Object::Pod(pod) if pod.node.is_none() && line.op == Op::Add => Event::Arrival(Arc::new(pod)),
-        other => Event::Put(Box::new(other)),
-    }))
-}
-
-/// Replays a trace. `arrived` sees every pod that comes and says where it goes; a pod that goes nowhere is dropped.
-pub fn replay(
-    trace: &Trace,
-    engine: &mut Engine,
-    mut arrived: impl FnMut(&mut Engine, &Arc<Pod>) -> Option<Name>,
-) {
-    for event in &trace.events {
-        match event {
-            Event::Put(object) => engine.cluster_mut().put((**object).clone()),
-            Event::Remove(kind, key) => engine.cluster_mut().remove(*kind, key),
-            Event::Arrival(pod) => {
-                let pod = engine.admit(pod.clone());
-                if let Some(node) = arrived(engine, &pod) {
-                    engine.assume(&pod, node);
-                }
-            }
-        }
-    }
-}
-
-/// What kube-scheduler made of one pod of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Expectation {
-    /// `namespace/name`.
-    pub pod: String,
-    /// `Scheduled`, …
-    pub result: String,
-    /// How many nodes were feasible.
-    pub feasible: usize,
-    /// The highest total.
-    pub best: i64,
-    /// How many nodes share it.
-    pub ties: usize,
-    /// The sum of all totals.
-    pub sum: i64,
-    /// The first of the best by name; empty for none.
-    pub placed: String,
-    /// Why no node is left; empty if one is.
-    #[serde(default)]
-    pub message: String,
-}
-
-impl Expectation {
-    /// Reads expectations: one JSON object a line.
-    pub fn read(source: &Source) -> Result<Vec<Self>, Problems> {
-        let lines = manifest::read(source)?;
-        (lines.iter()).map(|line| manifest::decode(source, line, "", UnknownFields::Ignore)).collect()
-    }
-
-    /// What we make of the pod: on the fast path where it applies, else with a whole decision.
-    pub fn of(engine: &mut Engine, pod: &Arc<Pod>) -> Option<Self> {
-        let held = engine.held(pod);
-        if held.is_none()
-            && let Some(Survey { feasible, best, ties, sum, first }) = engine.inspect().survey(pod)
-        {
-            return Some(Self {
-                pod: pod.key().to_string(),
-                result: "Scheduled".to_owned(),
-                feasible,
-                best,
-                ties,
-                sum,
-                placed: first.to_string(),
-                message: String::new(),
-            });
-        }
-        held.or_else(|| engine.decide(pod)).map(|decision| Self::of_decision(&decision))
-    }
-
-    fn of_decision(decision: &Decision) -> Self {
-        let report = crate::report::Report::new(decision);
-        Self {
-            pod: report.pod,
-            result: report.result,
-            feasible: report.feasible.len(),
-            best: decision.best_total().unwrap_or(0),
-            ties: decision.best.len(),
-            sum: report.total.iter().sum(),
-            placed: report.best.first().cloned().unwrap_or_default(),
-            message: report.message.unwrap_or_default(),
-        }
-    }
-}
-
-/// How a replay compares.
-#[derive(Debug, Default)]
-pub struct Checked {
-    /// Pods whose answer is kube-scheduler's.
-    pub passed: usize,
-    /// Pods whose answer is another.
-    pub failed: usize,
-    /// Where.
-    pub differences: Vec<Difference>,
-}
-
-/// Replays a trace and compares every pod. After each the expected node is taken, so that one difference does not make
-/// others.
-pub fn check(
-    trace: &Trace,
-    expected: &[Expectation],
-    engine: &mut Engine,
-    mut progress: impl FnMut(),
-) -> Checked {
-    let mut checked = Checked::default();
-    let mut next = expected.iter();
-    replay(trace, engine, |engine, pod| {
-        progress();
-        let before = checked.differences.len();
-        let got = Expectation::of(engine, pod)?;
-        let key = pod.key().to_string();
-        let mut about = Comparison::new(&key, &mut checked.differences);
-        let placed = match next.next() {
-            None => {
-                about.equal(None, "expectation", &"one more line", &"the end of the expectations");
-                got.placed
-            }
-            Some(want) => {
-                about.equal(None, "pod", &want.pod, &got.pod);
-                about.equal(None, "result", &want.result, &got.result);
-                about.equal(None, "feasible", &want.feasible, &got.feasible);
-                about.equal(None, "best", &want.best, &got.best);
-                about.equal(None, "ties", &want.ties, &got.ties);
-                about.equal(None, "sum", &want.sum, &got.sum);
-                about.equal(None, "placed", &want.placed, &got.placed);
-                about.equal(None, "message", &want.message, &got.message);
-                want.placed.clone()
-            }
-        };
-        if checked.differences.len() == before {
-            checked.passed += 1;
-        } else {
-            checked.failed += 1;
-        }
-        (!placed.is_empty()).then(|| placed.into())
-    });
-    for missing in next {
-        checked.failed += 1;
-        let mut about = Comparison::new(&missing.pod, &mut checked.differences);
-        about.equal(None, "pod", &"in the trace", &"not in the trace");
-    }
-    checked
+fn removal(kind: &str, namespace: &str, name: &str, declared: &Declared) -> Option<Event> {
+    let custom = || declared.kinds.iter().find(|api| api.kind == kind).map(|api| Kind::Custom(api));
+    let kind = Kind::named(kind).or_else(custom)?;
+    let namespace = match namespace {
+        _ if !kind.is_namespaced() => "",
+        "" => "default",
+        given => given,
+    };
+    Some(Event::Remove(kind, Key::new(namespace, name)))
 }

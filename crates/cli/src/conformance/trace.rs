@@ -26,11 +26,13 @@ pub(super) fn run(
     console: &mut Console,
     registry: &Registry,
 ) -> Result<Ending, Failure> {
-    let trace = input::text(trace).map_err(Problems::from).and_then(|source| Trace::read(&source))?;
     let expected =
         input::text(expect).map_err(Problems::from).and_then(|source| Expectation::read(&source))?;
     let configuration = read_configuration(config, console, registry)?;
     tell_extenders(&configuration, console);
+    let declared = configuration.declared(registry);
+    let trace =
+        input::text(trace).map_err(Problems::from).and_then(|source| Trace::read(&source, &declared))?;
     let overrides = Overrides { percentage: Some(ALL_NODES), ..Overrides::default() };
     let mut engine = setup::engine(Cluster::default(), &configuration, registry, overrides)?;
 

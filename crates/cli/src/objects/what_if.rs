@@ -11,7 +11,10 @@ use supercargo_model::{
     Key, Name, Node,
     object::{Object, Reader},
 };
-use supercargo_sim::what_if::{self, Moved};
+use supercargo_sim::{
+    placement_tests::PlacementTest,
+    what_if::{self, Moved},
+};
 
 use crate::{
     input,
@@ -44,8 +47,19 @@ pub(crate) struct WhatIf {
 }
 
 impl WhatIf {
+    /// What a placement test asks for, with files relative to a folder.
+    pub(crate) fn of_test(test: &PlacementTest, folder: &Path) -> Self {
+        let file = |given: &String| folder.join(given).display().to_string();
+        Self {
+            add_node: test.add_nodes.iter().map(file).collect(),
+            drain: test.drain.clone(),
+            without: test.without.clone(),
+            reschedule: false,
+        }
+    }
+
     /// Adds nodes.
-    pub(super) fn add_nodes(&self, objects: &mut Vec<Object>) -> Result<(), Problems> {
+    pub(crate) fn add_nodes(&self, objects: &mut Vec<Object>) -> Result<(), Problems> {
         let mut problems = Problems::default();
         for given in &self.add_node {
             match nodes_of(given) {
@@ -57,7 +71,7 @@ impl WhatIf {
     }
 
     /// Takes pods off their nodes: which, and where they were.
-    pub(super) fn unbind(
+    pub(crate) fn unbind(
         &self,
         objects: &mut Vec<Object>,
         configuration: &Configuration,

@@ -36,13 +36,8 @@ pub(super) fn start(options: &Options) -> Result<PodLines, Problem> {
     // What libraries say is of interest to those who look very closely.
     let theirs = if options.verbosity > SCORES { LevelFilter::DEBUG } else { LevelFilter::WARN };
     let pods = if options.verbosity >= PODS { ours } else { LevelFilter::WARN };
-    // It warns at each connection of what is told once at the start.
-    let connections = if theirs == LevelFilter::WARN { LevelFilter::ERROR } else { theirs };
-    let everywhere = Targets::new()
-        .with_default(theirs)
-        .with_target("kube_client::client::tls", connections)
-        .with_target("supercargo", ours)
-        .with_target(PODS_TARGET, pods);
+    let everywhere =
+        Targets::new().with_default(theirs).with_target("supercargo", ours).with_target(PODS_TARGET, pods);
     let modules = options.vmodule.clone();
     let most = modules.iter().map(|module| level(module.level)).max().unwrap_or(LevelFilter::OFF);
     let here = filter_fn(move |metadata| is_enabled(metadata, &modules)).with_max_level_hint(most);

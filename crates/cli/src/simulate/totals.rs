@@ -1,16 +1,15 @@
-//! What all pods came to, and how much of the cluster is used before and after.
+//! What all pods came to.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use serde::Serialize;
 use supercargo_engine::Outcome;
 use supercargo_manifest::Problem;
 use supercargo_model::{Cluster, Key, Name};
-use supercargo_sim::utilisation::{Amount, Share, Utilisation};
 
 use crate::{
-    output::{Console, Grid},
     style::{Palette, paint},
+    utilisation::{Change, UtilisationSummary},
 };
 
 /// Counts of what came of the pods.
@@ -94,81 +93,6 @@ impl Totals {
     }
 }
 
-/// How much of some nodes is used.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(super) struct BeforeAndAfter<T> {
-    before: T,
-    after: T,
-}
-
-/// The cluster's utilisation before and after.
-pub(super) struct Change {
-    total: BeforeAndAfter<Share>,
-    zones: BTreeMap<Name, BeforeAndAfter<Share>>,
-}
-
-impl Change {
-    pub(super) fn new(before: &Utilisation, after: &Utilisation) -> Self {
-        let names: BTreeSet<&Name> = before.zones.keys().chain(after.zones.keys()).collect();
-        let zones = names.into_iter().map(|name| {
-            let of = |utilisation: &Utilisation| utilisation.zones.get(name).cloned().unwrap_or_default();
-            (name.clone(), BeforeAndAfter { before: of(before), after: of(after) })
-        });
-        let total = BeforeAndAfter { before: before.total.clone(), after: after.total.clone() };
-        Self { total, zones: zones.collect() }
-    }
-
-    /// Whether there are no nodes.
-    pub(super) fn is_empty(&self) -> bool {
-        self.total.before.nodes == 0 && self.total.after.nodes == 0
-    }
-
-    /// The resources that anybody requests, those that every cluster has first.
-    fn resources(&self) -> Vec<&str> {
-        let shares = [&self.total.before, &self.total.after];
-        let requested = shares.into_iter().flat_map(|share| &share.resources);
-        let requested = requested.filter(|(_, amount)| amount.requested != 0).map(|(name, _)| &**name);
-        let others: BTreeSet<&str> =
-            requested.filter(|name| !matches!(*name, "cpu" | "memory" | "pods")).collect();
-        ["cpu", "memory", "pods"].into_iter().chain(others).collect()
-    }
-
-    /// A table: a row for each zone, a column for each resource.
-    pub(super) fn print(&self, console: &mut Console) -> std::io::Result<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        console.heading("Utilisation, before → after")?;
-        let resources = self.resources();
-        let titles = resources.iter().map(|name| format!(">{}", name.to_uppercase()));
-        let titles: Vec<String> =
-            ["ZONE".to_owned(), ">NODES".to_owned()].into_iter().chain(titles).collect();
-        let mut grid = Grid::new(titles.iter().map(String::as_str)).indented("  ");
-        let several = self.zones.len() > 1 || self.zones.keys().any(|zone| !zone.is_empty());
-        for (zone, share) in self.zones.iter().filter(|_| several) {
-            let zone = if zone.is_empty() { "-" } else { zone };
-            grid.row(row(zone, share, &resources));
-        }
-        grid.row(row("all", &self.total, &resources));
-        console.grid(grid)
-    }
-}
-
-fn row(name: &str, share: &BeforeAndAfter<Share>, resources: &[&str]) -> Vec<String> {
-    let (before, after) = (&share.before, &share.after);
-    let nodes = change(before.nodes.to_string(), after.nodes.to_string());
-    let percent = |share: &Share, resource: &str| match share.resources.get(resource) {
-        Some(amount) if amount.allocatable != 0 => format!("{:.0}%", amount.percent()),
-        _ => "-".to_owned(),
-    };
-    let used = resources.iter().map(|resource| change(percent(before, resource), percent(after, resource)));
-    [name.to_owned(), nodes].into_iter().chain(used).collect()
-}
-
-fn change(before: String, after: String) -> String {
-    if before == after { before } else { format!("{before} → {after}") }
-}
-
 /// All of it, for programs.
 #[derive(Serialize)]
 pub(super) struct Summary<'a> {
@@ -178,44 +102,8 @@ pub(super) struct Summary<'a> {
     utilisation: UtilisationSummary,
 }
 
-#[derive(Serialize)]
-struct UtilisationSummary {
-    total: Group,
-    /// By zone; nodes without one are under `-`.
-    zones: BTreeMap<String, Group>,
-}
-
-#[derive(Serialize)]
-struct Group {
-    nodes: BeforeAndAfter<usize>,
-    /// Cpu in thousandths of a core, memory and storage in bytes.
-    resources: BTreeMap<String, BeforeAndAfter<Amount>>,
-}
-
 impl<'a> Summary<'a> {
     pub(super) fn new(totals: &'a Totals, change: &Change) -> Self {
-        let zones = change.zones.iter().map(|(zone, share)| {
-            let zone = if zone.is_empty() { "-" } else { zone };
-            (zone.to_owned(), Group::new(share))
-        });
-        let utilisation = UtilisationSummary { total: Group::new(&change.total), zones: zones.collect() };
-        Self { totals, pods: totals.pods(), utilisation }
-    }
-}
-
-impl Group {
-    fn new(share: &BeforeAndAfter<Share>) -> Self {
-        let names = share.before.resources.keys().chain(share.after.resources.keys());
-        let of = |share: &Share, name: &str| share.resources.get(name).copied().unwrap_or_default();
-        Self {
-            nodes: BeforeAndAfter { before: share.before.nodes, after: share.after.nodes },
-            resources: names
-                .map(|name| {
-                    let change =
-                        BeforeAndAfter { before: of(&share.before, name), after: of(&share.after, name) };
-                    (name.clone(), change)
-                })
-                .collect(),
-        }
+        Self { totals, pods: totals.pods(), utilisation: change.summary() }
     }
 }

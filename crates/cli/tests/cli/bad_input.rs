@@ -29,6 +29,17 @@ fn a_pod_without_a_name() {
 }
 
 #[test]
+fn a_device_is_no_file() {
+    for command in ["config check", "simulate --cluster", "dynamic-scoring check", "config migrate"] {
+        let ran = run(&data(), &format!("{command} /dev/zero"), "");
+        assert_eq!(ran.code, Some(2), "{command}: {ran}");
+        assert!(ran.stderr.contains("it is a device"), "{command}: {ran}");
+    }
+    let piped = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+    assert_eq!(run(&data(), "config check /dev/stdin", piped).code, Some(0));
+}
+
+#[test]
 fn an_object_twice() {
     insta::assert_snapshot!(simulate("bad/twice.yaml").stderr);
 }

@@ -3,6 +3,7 @@
 mod bad_input;
 mod bench;
 mod boundaries;
+mod capacity;
 mod config;
 mod conformance;
 mod deploy;
@@ -10,6 +11,8 @@ mod dynamic_scoring;
 mod explain;
 mod guests;
 mod invocation;
+mod placement_tests;
+mod replay;
 mod run;
 mod shell;
 mod simulate;

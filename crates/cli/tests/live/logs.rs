@@ -46,7 +46,9 @@ fn shape(line: &str, stage: &Stage) -> String {
 fn as_json_lines_have_kube_schedulers_names() {
     let stage = Stage::in_memory();
     let log = log_of_a_run(&stage, &["--logging-format=json", "--v=2"]);
-    let mut lines: Vec<String> = log.lines().map(|line| shape(line, &stage)).collect();
+    // How often health was asked for before all was read is chance.
+    let told = log.lines().filter(|line| !line.contains("a health check failed"));
+    let mut lines: Vec<String> = told.map(|line| shape(line, &stage)).collect();
     // What is done side by side comes in any order.
     lines.sort();
     insta::assert_snapshot!(lines.join("\n"));

@@ -24,6 +24,7 @@ mod preemption;
 mod pressure;
 mod processes;
 mod queueing;
+mod recording;
 mod scenarios;
 mod serving;
 mod tells;

@@ -81,6 +81,18 @@ fn other_headers() {
 }
 
 #[test]
+fn a_flood_of_mistakes_is_told_in_part() {
+    let fields: String = (0..20_000).map(|i| format!("field{i}: 1\n")).collect();
+    let problems = load_v1(&fields).expect_err("there are no such fields");
+    assert_eq!(problems.len(), 1000);
+    let plugins: String = (0..3000).map(|i| format!("{{name: NoSuch{i}}}, ")).collect();
+    let plugins = format!("profiles: [{{plugins: {{score: {{enabled: [{plugins}]}}}}}}]\n");
+    let problems = load_v1(&plugins).expect_err("there are no such plugins");
+    assert_eq!(problems.len(), 3000);
+    assert!(problems.to_string().ends_with("… and 2950 more"), "{problems}");
+}
+
+#[test]
 fn a_second_document_is_not_read() {
     let loaded = load_v1("---\nparallelism: 5\n").expect("the first document is complete");
     assert_eq!(loaded.configuration.parallelism, 16);

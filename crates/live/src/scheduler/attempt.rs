@@ -81,7 +81,7 @@ impl Scheduler {
         took: Duration,
     ) {
         let pod = popped.pod.clone();
-        tracing::debug!(pod = %pod.key(), node = decision.node().map(|node| &**node), feasible = decision.feasible.len(),
+        tracing::debug!(pod = %pod.key(), node = decision.node().map(tracing::field::display), feasible = decision.feasible.len(),
             refused = decision.rejected.len(), ?took, "decided");
         self.meter.decided(&pod.spec.scheduler_name, DecidedBy::Asking, took);
         if let Some(decisions) = &self.decisions {

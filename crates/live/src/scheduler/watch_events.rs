@@ -163,7 +163,7 @@ impl Scheduler {
             if pod.node.as_ref() == Some(&node) {
                 self.assumed_objects.keep(&pod.uid);
             } else {
-                tracing::warn!(pod = %pod.key(), ours = %node, theirs = pod.node.as_deref(), "somebody else bound the pod");
+                tracing::warn!(pod = %pod.key(), ours = %node, theirs = pod.node.as_ref().map(tracing::field::display), "somebody else bound the pod");
                 self.unreserve(&ours, &node);
             }
         }

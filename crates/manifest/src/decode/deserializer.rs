@@ -304,6 +304,11 @@ impl<'v> EntryAccess<'v, '_> {
     }
 
     fn report_unknown(&self, entry: &Entry, fields: &[&str]) {
+        // Nobody reads more, and each costs a search for what may have been meant.
+        const MAX_TOLD: usize = 1000;
+        if self.pass.unknown_fields.borrow().len() >= MAX_TOLD {
+            return;
+        }
         let problem = Problem {
             at: Some(entry.key_at),
             path: Path::Key(self.path, &entry.key).to_string(),

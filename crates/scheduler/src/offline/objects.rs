@@ -114,7 +114,7 @@ impl OfflineScheduler {
         }
     }
 
-    fn object_is_gone(&mut self, kind: Kind, key: &Key) {
+    pub(super) fn object_is_gone(&mut self, kind: Kind, key: &Key) {
         self.observe(&Observed::Gone { kind, key });
         self.assumed_objects.server_tells(kind, key);
         let node = self.engine.cluster().node(&key.name).filter(|_| kind == Kind::Node);
