@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::{
-    bench, capacity, compare, config, conformance, demo, dynamic_scoring, explain, rbac, record, replay, run,
-    simulate, snapshot, style::Color, test, tune,
+    bench, capacity, compare, config, conformance, demo, dynamic_scoring, explain, output::Structured, rbac,
+    record, replay, run, simulate, snapshot, style::Color, test, tune,
 };
 
 /// Decides where pods go in a Kubernetes cluster, exactly as kube-scheduler 1.36 would, and explains itself.
@@ -80,4 +80,28 @@ pub(crate) enum Format {
     Table,
     /// For programs
     Json,
+}
+
+/// How a document is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DocumentFormat {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+    /// For programs
+    Yaml,
+}
+
+impl DocumentFormat {
+    /// How it is written for programs; `None` for people.
+    pub(crate) fn structured(self, pretty: bool) -> Option<Structured> {
+        match self {
+            Self::Table => None,
+            Self::Json if pretty => Some(Structured::PrettyJson),
+            Self::Json => Some(Structured::Json),
+            Self::Yaml => Some(Structured::Yaml),
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use serde::Serialize;
 use supercargo_config::Configuration;
 use supercargo_engine::Engine;
@@ -17,11 +16,12 @@ use supercargo_sim::{
 };
 
 use crate::{
+    arguments::DocumentFormat,
     extender_calls::{ExtenderCaller, decide},
     failure::{Ending, Failure},
     input,
     objects::{Given, Inputs, Making, WORKLOADS, reader, tell_skipped},
-    output::{Console, Grid, Progress, Structured},
+    output::{Console, Grid, Progress},
     style::paint,
     utilisation::{Change, UtilisationSummary},
 };
@@ -48,23 +48,11 @@ pub(crate) struct Options {
 
     /// How the result is printed
     #[arg(long, short, value_enum, default_value_t, value_name = "FORMAT")]
-    output: Format,
+    output: DocumentFormat,
 
     /// Print JSON over several lines, with indents
     #[arg(long)]
     pretty: bool,
-}
-
-/// How the result is printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
-    #[default]
-    Table,
-    /// For programs
-    Json,
-    /// For programs
-    Yaml,
 }
 
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
@@ -204,15 +192,9 @@ fn print(
     options: &Options,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let structured = match options.output {
-        Format::Table => {
-            print_table(capacity, options, console)?;
-            change.print(console)?;
-            return Ok(());
-        }
-        Format::Json if options.pretty => Structured::PrettyJson,
-        Format::Json => Structured::Json,
-        Format::Yaml => Structured::Yaml,
+    let Some(structured) = options.output.structured(options.pretty) else {
+        print_table(capacity, options, console)?;
+        return Ok(change.print(console)?);
     };
     console.structured(structured, &Printed { capacity, utilisation: change.summary() })?;
     Ok(())

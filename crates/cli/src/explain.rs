@@ -10,7 +10,6 @@ mod why_not;
 
 use std::sync::Arc;
 
-use clap::ValueEnum;
 use supercargo_config::{Configuration, TieBreak};
 use supercargo_engine::{Engine, Explained, Placement};
 use supercargo_framework::{
@@ -23,6 +22,7 @@ use supercargo_scheduler::offline::OfflineScheduler;
 use supercargo_sim::{explanation::Explanation, simulate::Input};
 
 use crate::{
+    arguments::DocumentFormat,
     extender_calls::{self, ExtenderCaller},
     failure::{Ending, Failure},
     objects::{Inputs, offline},
@@ -51,7 +51,7 @@ pub(crate) struct Options {
 
     /// How the result is printed
     #[arg(long, short, value_enum, default_value_t, value_name = "FORMAT")]
-    output: Format,
+    output: DocumentFormat,
 
     /// JSON over many lines
     #[arg(long)]
@@ -68,16 +68,6 @@ pub(crate) struct Options {
     /// Show all nodes, however many there are
     #[arg(long, visible_alias = "all-nodes")]
     all: bool,
-}
-
-/// How an explanation is printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
-    #[default]
-    Table,
-    /// For programs
-    Json,
 }
 
 /// How much is shown.
@@ -107,17 +97,13 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     } else {
         explain(options, console, registry)?
     };
-    match options.output {
-        Format::Table => print(&explanation, options.shown(), console)?,
-        Format::Json => {
+    match options.output.structured(options.pretty) {
+        None => print(&explanation, options.shown(), console)?,
+        Some(structured) => {
             if let Some(top) = options.top {
                 explanation.nodes.truncate(top);
             }
-            let written = match options.pretty {
-                true => serde_json::to_string_pretty(&explanation),
-                false => serde_json::to_string(&explanation),
-            };
-            console.line(written.map_err(std::io::Error::from)?)?;
+            console.structured(structured, &explanation)?;
         }
     }
     Ok(Ending::Well)

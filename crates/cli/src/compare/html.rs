@@ -44,6 +44,9 @@ fn legend(compared: &Compared) -> String {
     format!("<ul class=\"legend\">\n{items}</ul>\n")
 }
 
+/// A measure of the resource with this place in the list.
+type OfResource = fn(&Sample, usize) -> f64;
+
 fn charts(compared: &Compared) -> String {
     if compared.replays.iter().any(|replay| replay.samples.len() < 2) {
         return String::new();
@@ -51,7 +54,7 @@ fn charts(compared: &Compared) -> String {
     let mut all = String::from("<section class=\"charts\">\n");
     for (i, resource) in compared.measures()[0].resources.iter().enumerate() {
         let name = &resource.resource;
-        let of_resource: [(String, fn(&Sample, usize) -> f64); 3] = [
+        let of_resource: [(String, OfResource); 3] = [
             (format!("Utilisation of {name}"), |sample, i| sample.resources[i].utilisation),
             (format!("Fragmentation of {name}"), |sample, i| sample.resources[i].fragmentation),
             (format!("Imbalance of {name}"), |sample, i| sample.resources[i].imbalance),

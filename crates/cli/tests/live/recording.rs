@@ -91,14 +91,15 @@ fn a_recording_of_the_running_scheduler_replays_to_the_same_placements() {
     let recording = Recording::start(&stage, folder.path(), "recording ");
     let _scheduler = stage.scheduler_with("tieBreak: first", &[]);
     let env = json!([{"name": "PASSWORD", "value": "hidden"}]);
-    for (i, cpu) in ["3", "3", "5", "1", "2", "7", "2", "1"].into_iter().enumerate() {
+    for (i, cpu) in ["9", "5", "1", "1", "2", "1", "1", "1"].into_iter().enumerate() {
         let name = format!("p{i}");
         stage.make(pod(&name).cpu(cpu).with("/spec/containers/0/env", env.clone()));
         stage.wait_until_bound(&name);
     }
-    stage.make(pod("waits").cpu("6"));
+    // 9 of c's 16 and 5 of b's 8 are taken: there is no room for 8 until the first goes.
+    stage.make(pod("waits").cpu("8"));
     stage.wait_until_rejected("waits");
-    stage.client.delete(&stage.pod_path("p5"));
+    stage.client.delete(&stage.pod_path("p0"));
     stage.wait_until_bound("waits");
     // The last change is seen before the recording ends.
     std::thread::sleep(std::time::Duration::from_millis(300));

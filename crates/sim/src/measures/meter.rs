@@ -113,6 +113,8 @@ struct Integral {
 /// Measures a cluster while time passes.
 pub struct Meter<'m> {
     mix: &'m PodMix,
+    /// By resource: whether any pod of the trace asks for it. What nobody asks for is not in pieces.
+    asked_for: Vec<bool>,
     nodes: Vec<Option<NodeState>>,
     sums: Vec<Amounts>,
     running: usize,
@@ -143,6 +145,7 @@ impl<'m> Meter<'m> {
         let resources = mix.resources.len();
         Self {
             mix,
+            asked_for: (0..resources).map(|resource| mix.is_asked_for(resource)).collect(),
             nodes: Vec::new(),
             sums: vec![Amounts::default(); resources],
             running: 0,
@@ -241,9 +244,9 @@ impl<'m> Meter<'m> {
         if !is_full {
             self.mix.fitting(&admitted, &free, &mut fitting);
         }
-        for (amounts, fitting) in amounts.iter_mut().zip(fitting) {
+        for ((amounts, fitting), asked_for) in amounts.iter_mut().zip(fitting).zip(&self.asked_for) {
             // What rounding adds to all of it is not worth telling.
-            amounts.unusable = amounts.free * (1.0 - fitting).max(0.0);
+            amounts.unusable = if *asked_for { amounts.free * (1.0 - fitting).max(0.0) } else { 0.0 };
         }
         self.in_use += usize::from(pods > 0);
         self.sums.iter_mut().zip(&amounts).for_each(|(sum, amounts)| sum.add(amounts, 1.0));

@@ -126,6 +126,11 @@ impl PodMix {
         Self { shares: shares.collect(), resources, requests, classes }
     }
 
+    /// Whether any pod asks for the resource at this place.
+    pub(super) fn is_asked_for(&self, resource: usize) -> bool {
+        self.shares[resource].iter().any(|share| *share > 0.0)
+    }
+
     /// Which of the classes may go to a node, whatever is free there.
     pub(super) fn admitted(&self, node: &Node) -> Vec<bool> {
         self.classes.iter().map(|(spec, _)| admits(node, spec)).collect()
