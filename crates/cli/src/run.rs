@@ -42,8 +42,9 @@ use measure::{Counted, Measured};
 use review::ByApiServer;
 use serving::Serving;
 
-/// Where a running scheduler explains pods.
-pub(crate) const EXPLAIN_PATH: &str = "/api/v1/explain";
+/// Where a running scheduler explains pods. Not below /api: the role system:discovery, which everybody with an account has,
+/// allows all paths there.
+pub(crate) const EXPLAIN_PATH: &str = "/supercargo/v1/explain";
 
 /// Runs the scheduler until it is told to stop.
 pub(crate) fn run(

@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn names_are_escaped_in_the_address() {
-        assert_eq!(path("a/b", &["n-1".into()]), "/api/v1/explain?pod=a/b&node=n-1");
-        assert_eq!(path("a&b c", &[]), "/api/v1/explain?pod=a%26b%20c");
+        assert_eq!(path("a/b", &["n-1".into()]), "/supercargo/v1/explain?pod=a/b&node=n-1");
+        assert_eq!(path("a&b c", &[]), "/supercargo/v1/explain?pod=a%26b%20c");
     }
 }

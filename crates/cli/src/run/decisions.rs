@@ -27,9 +27,9 @@ use super::EXPLAIN_PATH;
 use crate::explain::document;
 
 /// Where the last decisions are served.
-const DECISIONS_PATH: &str = "/api/v1/decisions";
+const DECISIONS_PATH: &str = "/supercargo/v1/decisions";
 /// Where the queue is served.
-const QUEUE_PATH: &str = "/api/v1/queue";
+const QUEUE_PATH: &str = "/supercargo/v1/queue";
 /// How many are told, unless the caller says otherwise.
 const DEFAULT_LIMIT: usize = 100;
 /// How many nodes may be asked about at a time: nobody is scheduled meanwhile.

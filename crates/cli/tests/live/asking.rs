@@ -39,31 +39,31 @@ fn decisions_when_they_were_made_then_they_are_told_and_explained() {
     stage.wait_until_rejected("large");
     let (p, large) = (format!("{}/p", stage.name), format!("{}/large", stage.name));
 
-    let (_, all) = answer(&scheduler, "/api/v1/decisions");
+    let (_, all) = answer(&scheduler, "/supercargo/v1/decisions");
     let decisions = all["decisions"].as_array().expect("a list");
     assert_eq!(decisions[0]["pod"], large, "the newest first: {all}");
     assert!(
         decisions[0]["message"].as_str().is_some_and(|message| message.contains("2 Insufficient cpu")),
         "{all}"
     );
-    let (_, of_p) = answer(&scheduler, &format!("/api/v1/decisions?pod={p}&limit=1"));
+    let (_, of_p) = answer(&scheduler, &format!("/supercargo/v1/decisions?pod={p}&limit=1"));
     let decision = &of_p["decisions"][0];
     assert_eq!((&decision["result"], &decision["node"]), (&json!("Scheduled"), &json!(bound_to)), "{of_p}");
     assert_eq!((&decision["feasible"], &decision["attempt"]), (&json!(2), &json!(1)), "{of_p}");
     assert!(decision["total"].is_i64() && decision["time"].is_string(), "{of_p}");
 
-    let (_, queue) = answer(&scheduler, "/api/v1/queue");
+    let (_, queue) = answer(&scheduler, "/supercargo/v1/queue");
     assert_eq!((&queue["count"], &queue["pods"][0]["pod"]), (&json!(1), &json!(large)), "{queue}");
     assert_eq!(queue["pods"][0]["refusedBy"], json!(["NodeResourcesFit"]), "{queue}");
 
     let node_a = stage.node_name("a");
-    let (_, explained) = answer(&scheduler, &format!("/api/v1/explain?pod={large}&node={node_a}"));
+    let (_, explained) = answer(&scheduler, &format!("/supercargo/v1/explain?pod={large}&node={node_a}"));
     assert_eq!((&explained["basis"], &explained["result"]), (&json!("what-if"), &json!("Unschedulable")));
     let detail = explained["whyNot"][0]["objections"][0]["details"][0]["text"].as_str().expect("a text");
     assert!(detail.starts_with("needs 8 cpu, "), "{detail}");
 
     for (path, status) in [("?pod=none", 404), ("", 400), ("?pod=a/b/c", 400)] {
-        let (answered, told) = answer(&scheduler, &format!("/api/v1/explain{path}"));
+        let (answered, told) = answer(&scheduler, &format!("/supercargo/v1/explain{path}"));
         assert!(answered == status && told["message"].is_string(), "{path}: {answered} {told}");
     }
 }
@@ -101,10 +101,17 @@ fn only_those_are_answered_who_may_ask() {
     access.add_token("bobs-token", User::named("bob"));
     let explain = Rule {
         verbs: vec!["get".into()],
-        non_resource_urls: vec!["/api/v1/explain".into()],
+        non_resource_urls: vec!["/supercargo/v1/explain".into()],
         ..Rule::default()
     };
     access.grant("ann", explain);
+    // What system:discovery grants to everybody whom a cluster knows.
+    let discovery = Rule {
+        verbs: vec!["get".into()],
+        non_resource_urls: ["/api", "/api/*", "/apis", "/apis/*"].map(Into::into).into(),
+        ..Rule::default()
+    };
+    access.grant("bob", discovery);
     drop(access);
     let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
     let profiles = format!("profiles: [{{schedulerName: {}}}]", stage.name);
@@ -124,7 +131,7 @@ fn only_those_are_answered_who_may_ask() {
     for (flags, told) in [
         (
             vec![unchecked, "--token", "bobs-token"],
-            "--token that may get the non-resource URL /api/v1/explain",
+            "--token that may get the non-resource URL /supercargo/v1/explain",
         ),
         (vec![unchecked, "--token-file", &file], "refuses"),
         (vec![unchecked], "refuses"),

@@ -10,7 +10,7 @@ const HEADING: &str = "Decisions (Supercargo extensions)";
 /// What is kept and told about decisions.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DecisionOptions {
-    /// How many decisions are kept in brief for /api/v1/decisions; 0 keeps none
+    /// How many decisions are kept in brief for /supercargo/v1/decisions; 0 keeps none
     #[arg(long, value_name = "N", default_value_t = 1000, help_heading = HEADING)]
     pub(crate) decisions_kept: usize,
 
