@@ -7,7 +7,7 @@ use std::{
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use supercargo_benches::Ready;
-use supercargo_sim::bench::{Size, Workload};
+use supercargo_sim::bench::{BenchWorkload, Size};
 
 /// The cluster is made anew before it is full.
 const SIZE: Size = Size { nodes: 1_000, bound: 2_000, pods: 10_000 };
@@ -18,7 +18,7 @@ const WARM_UP_PODS: usize = 10;
 fn cycle(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("cycle");
     group.throughput(Throughput::Elements(1));
-    for workload in Workload::ALL {
+    for workload in BenchWorkload::ALL {
         let mut ready = warm(workload);
         group.bench_function(workload.name(), |bencher| {
             bencher.iter_custom(|pods| place(workload, &mut ready, pods as usize));
@@ -27,14 +27,14 @@ fn cycle(criterion: &mut Criterion) {
     group.finish();
 }
 
-fn warm(workload: Workload) -> Ready {
+fn warm(workload: BenchWorkload) -> Ready {
     let mut ready = Ready::new(workload, SIZE);
     ready.place(WARM_UP_PODS);
     ready
 }
 
 /// How long it takes to place so many pods, without the making of clusters.
-fn place(workload: Workload, ready: &mut Ready, pods: usize) -> Duration {
+fn place(workload: BenchWorkload, ready: &mut Ready, pods: usize) -> Duration {
     let (mut left, mut total) = (pods, Duration::ZERO);
     while left > 0 {
         if ready.left() == 0 {

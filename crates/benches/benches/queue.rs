@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use supercargo_engine::{Engine, Failure, QueueSettings, Refusal, Removal, SchedulingQueue};
+use supercargo_engine::{AttemptFailure, Engine, QueueSettings, Refusal, Removal, SchedulingQueue};
 use supercargo_framework::{
     event::Change,
     preemption::{Claim, Nominations},
@@ -54,7 +54,7 @@ fn queue(criterion: &mut Criterion) {
 
     let refusal = Refusal { plugins: ["NodeResourcesFit".into()].into(), ..Refusal::default() };
     while let Some(popped) = queue.pop(NOW) {
-        let failure = Failure::Refused(refusal.clone());
+        let failure = AttemptFailure::Refused(refusal.clone());
         queue.park(&popped.pod.uid, failure, Claim::Kept, &mut nominations, NOW);
     }
     let (plain, labelled) = (node("n").node(), node("n").label("a", "b").node());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use supercargo_engine::Engine;
 use supercargo_model::Pod;
 use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
-use supercargo_sim::bench::{self, Size, Workload};
+use supercargo_sim::bench::{self, BenchWorkload, Size};
 
 /// An engine, and the pods that it is to place.
 pub struct Ready {
@@ -22,7 +22,7 @@ impl Ready {
     ///
     /// # Panics
     /// If the default configuration cannot be made.
-    pub fn new(workload: Workload, size: Size) -> Self {
+    pub fn new(workload: BenchWorkload, size: Size) -> Self {
         let registry = supercargo_plugins::registry();
         let configuration = supercargo_config::default_configuration(&registry).expect("the default");
         let overrides = Overrides { percentage: Some(ALL_NODES), ..Overrides::default() };

@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::{
-    bench, capacity, compare, config, conformance, demo, dynamic_scoring, explain, output::Structured, rbac,
-    record, replay, run, simulate, snapshot, style::Color, test, tune,
+    bench, capacity, compare, config, conformance, demo, dynamic_scoring, explain, load_test,
+    output::Structured, rbac, record, replay, run, simulate, snapshot, style::Color, test, tune,
 };
 
 /// Decides where pods go in a Kubernetes cluster, exactly as kube-scheduler 1.36 would, and explains itself.
@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Conformance(conformance::Options),
     /// Measure the speed of scheduling on made-up clusters
     Bench(bench::Options),
+    /// Put the running scheduler under load on a cluster in memory, and measure it
+    LoadTest(load_test::Options),
     /// Check, show, compare and translate scheduler configurations
     #[command(subcommand)]
     Config(config::Command),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
 use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
-use supercargo_sim::bench::{self, Measured, Size, Workload};
+use supercargo_sim::bench::{self, BenchResult, BenchWorkload, Size};
 
 use crate::{
     failure::{Ending, Failure},
@@ -68,14 +68,14 @@ enum WorkloadChoice {
 }
 
 impl WorkloadChoice {
-    fn workloads(self) -> Vec<Workload> {
+    fn workloads(self) -> Vec<BenchWorkload> {
         match self {
-            Self::Basic => vec![Workload::Basic],
-            Self::Nodeaffinity => vec![Workload::NodeAffinity],
-            Self::Spread => vec![Workload::Spread],
-            Self::Interpod => vec![Workload::InterPod],
-            Self::Unique => vec![Workload::Unique],
-            Self::All => Workload::ALL.to_vec(),
+            Self::Basic => vec![BenchWorkload::Basic],
+            Self::Nodeaffinity => vec![BenchWorkload::NodeAffinity],
+            Self::Spread => vec![BenchWorkload::Spread],
+            Self::Interpod => vec![BenchWorkload::InterPod],
+            Self::Unique => vec![BenchWorkload::Unique],
+            Self::All => BenchWorkload::ALL.to_vec(),
         }
     }
 }
@@ -83,7 +83,7 @@ impl WorkloadChoice {
 #[derive(Serialize)]
 struct Row {
     #[serde(flatten)]
-    measured: Measured,
+    measured: BenchResult,
     /// The most memory that the process held while it ran; 0 where the system does not tell.
     peak_rss_mb: u64,
     /// The same work, every plugin asked about every node.
@@ -112,7 +112,7 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
 }
 
 fn measure(
-    workload: Workload,
+    workload: BenchWorkload,
     size: Size,
     percentage: i32,
     configuration: &Configuration,
@@ -120,7 +120,7 @@ fn measure(
     registry: &Registry,
 ) -> Result<Row, Failure> {
     let overrides = Overrides { percentage: Some(percentage), ..Overrides::default() };
-    let once = |size: Size, fast: bool, progress: &Progress| -> Result<Measured, Failure> {
+    let once = |size: Size, fast: bool, progress: &Progress| -> Result<BenchResult, Failure> {
         let cluster = bench::cluster(workload, size);
         let mut engine = setup::engine(cluster, configuration, registry, overrides)?;
         let pods = bench::pending(workload, size);
@@ -171,7 +171,7 @@ fn print(rows: &[Row], console: &mut Console) -> Result<(), Failure> {
     }
     console.grid(grid)?;
     if let Some(row) = rows.iter().find(|row| row.measured.placed < row.measured.pods) {
-        let Measured { kind, placed, pods, .. } = &row.measured;
+        let BenchResult { kind, placed, pods, .. } = &row.measured;
         console.note(format!("{kind}: only {placed} of {pods} pods found a node; give it more nodes"));
     }
     Ok(())

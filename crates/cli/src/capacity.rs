@@ -23,7 +23,7 @@ use crate::{
     objects::{Given, Inputs, Making, WORKLOADS, reader, tell_skipped},
     output::{Console, Grid, Progress},
     style::paint,
-    utilisation::{Change, UtilisationSummary},
+    utilisation::{UtilisationChange, UtilisationSummary},
 };
 
 /// How many nodes are listed unless all are asked for.
@@ -89,7 +89,7 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         }
         Some(Ok(capacity)) => capacity,
     };
-    let change = Change::new(&before, &Utilisation::of(engine.cluster()));
+    let change = UtilisationChange::new(&before, &Utilisation::of(engine.cluster()));
     print(&capacity, &change, options, console)?;
     if let Some(extender_caller) = extender_caller {
         extender_caller.tell_failures(console);
@@ -188,7 +188,7 @@ struct Printed<'a> {
 
 fn print(
     capacity: &Capacity,
-    change: &Change,
+    change: &UtilisationChange,
     options: &Options,
     console: &mut Console,
 ) -> Result<(), Failure> {

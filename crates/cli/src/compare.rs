@@ -1,6 +1,5 @@
 //! `supercargo compare`: what another configuration changes.
 
-mod chart;
 mod html;
 mod texts;
 
@@ -23,7 +22,7 @@ use crate::{
     input,
     objects::{read_declared, tell_skipped},
     output::{Console, Progress},
-    traces::{self, Named},
+    traces::{self, NamedConfiguration},
 };
 
 #[derive(clap::Args)]
@@ -129,7 +128,7 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
 fn compare(
     options: &Options,
     trace: &Trace,
-    named: Vec<Named>,
+    named: Vec<NamedConfiguration>,
     console: &Console,
     registry: &Registry,
 ) -> Result<Compared, Failure> {
@@ -147,7 +146,7 @@ fn compare(
 
 fn read(
     options: &Options,
-    named: &[Named],
+    named: &[NamedConfiguration],
     console: &mut Console,
     registry: &Registry,
 ) -> Result<Trace, Failure> {

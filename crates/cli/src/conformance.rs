@@ -10,7 +10,7 @@ use supercargo_framework::registry::Registry;
 use supercargo_manifest::{Problem, Problems};
 use supercargo_sim::{
     configurations,
-    conformance::{CheckedCases, Difference, Scenario},
+    conformance::{CheckedCases, ConformanceCase, Mismatch},
     sampling,
 };
 
@@ -91,7 +91,7 @@ impl Tally {
         let source = input::text(&file.path)?;
         let cases = match file.kind {
             FileKind::Scenario => {
-                let scenario = Scenario::read(&source, registry)?;
+                let scenario = ConformanceCase::read(&source, registry)?;
                 let differences = scenario.check(registry)?;
                 self.count(&scenario, differences);
                 return Ok(());
@@ -106,7 +106,7 @@ impl Tally {
         Ok(())
     }
 
-    fn count(&mut self, scenario: &Scenario, differences: Vec<Difference>) {
+    fn count(&mut self, scenario: &ConformanceCase, differences: Vec<Mismatch>) {
         let counts = self.themes.entry(scenario.theme.clone()).or_default();
         counts.scenarios += 1;
         counts.pods += scenario.pods();

@@ -9,12 +9,12 @@ use clap::Args;
 use serde_json::{Value, json};
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
-    real::{Access, RealWorld},
+    real::{RealWorld, RestConfig},
     world::SharedWorld,
 };
 use supercargo_manifest::{Problem, Problems};
-use supercargo_scheduler::{Election, start};
-use supercargo_testcluster::{Kubelets, NOTICE, Options as ClusterOptions, TestCluster};
+use supercargo_scheduler::{Election, SchedulerOptions, start};
+use supercargo_testcluster::{Kubelets, NOTICE, TestCluster, TestClusterOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -63,10 +63,10 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     let stop = CancellationToken::new();
     let outcome = runtime.block_on(async {
         tokio::spawn(stop_on_signal(stop.clone()));
-        let access = Access { master: Some(cluster.url()), ..Access::default() };
+        let access = RestConfig { master: Some(cluster.url()), ..RestConfig::default() };
         let world = RealWorld::open(&access).await.map_err(Problems::from)?;
         let world: SharedWorld = Arc::new(world);
-        let setup = supercargo_scheduler::Options { election: Election::Never, ..Default::default() };
+        let setup = SchedulerOptions { election: Election::Never, ..Default::default() };
         let running = start(&world, &configuration, registry, setup)?;
         let made = stream(options, &cluster, &stop, console).await;
         stop.cancel();
@@ -83,19 +83,19 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
 }
 
 /// A cluster in which everything happens that happens in a cluster by itself.
-fn with_controllers(port: u16) -> ClusterOptions {
-    ClusterOptions {
+fn with_controllers(port: u16) -> TestClusterOptions {
+    TestClusterOptions {
         port,
         kubelets: Some(Kubelets::default()),
         volumes: Some(Duration::from_millis(200)),
         workloads: true,
         budgets: true,
-        ..ClusterOptions::default()
+        ..TestClusterOptions::default()
     }
 }
 
 /// Starts a cluster in memory.
-fn start_cluster(options: ClusterOptions) -> Result<TestCluster, Problem> {
+fn start_cluster(options: TestClusterOptions) -> Result<TestCluster, Problem> {
     let port = options.port;
     TestCluster::start(options).map_err(|error| {
         Problem::error(format!("cannot listen on port {port} of this machine: {error}"))
@@ -240,10 +240,10 @@ pub(crate) struct ClusterCommand {
 }
 
 impl ClusterCommand {
-    fn cluster_options(&self) -> ClusterOptions {
+    fn cluster_options(&self) -> TestClusterOptions {
         let all = with_controllers(self.port);
         let runs = |left_out: bool| !left_out && !self.no_controllers;
-        ClusterOptions {
+        TestClusterOptions {
             kubelets: all.kubelets.filter(|_| runs(self.no_kubelets)),
             volumes: all.volumes.filter(|_| runs(self.no_volumes)),
             workloads: runs(self.no_workloads),

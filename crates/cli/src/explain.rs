@@ -47,7 +47,7 @@ pub(crate) struct Options {
     inputs: Inputs,
 
     #[command(flatten)]
-    server: server::RunningScheduler,
+    server: server::AskedScheduler,
 
     /// How the result is printed
     #[arg(long, short, value_enum, default_value_t, value_name = "FORMAT")]

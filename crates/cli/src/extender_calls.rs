@@ -11,13 +11,13 @@ use supercargo_engine::{
     Decision, Engine, Placement,
     extender_calls::{self, ExtenderAnswer, ExtenderCall, ExtenderRole},
 };
-use supercargo_extender::{Anomaly, Clock, Extenders, How, Originals, Verb, Watcher, prepared};
+use supercargo_extender::{Anomaly, CallVerb, Clock, Extenders, How, Originals, Watcher, prepared};
 use supercargo_manifest::Problem;
 use supercargo_model::{
     Key, Pod,
     object::{Kind, Object, Objects},
 };
-use supercargo_scheduler::{extenders, roles};
+use supercargo_scheduler::{extenders, over_http, roles};
 use supercargo_server::BoxFuture;
 use tokio::runtime::Runtime;
 
@@ -65,7 +65,7 @@ impl ExtenderCaller {
         }
         Ok(Self {
             runtime: runtime()?,
-            extenders: extenders(configuration, clock, failures.clone())?,
+            extenders: extenders(configuration, &over_http(), clock, failures.clone())?,
             originals,
             texts: objects.texts.clone(),
             failures,
@@ -125,14 +125,14 @@ impl ExtenderCaller {
 struct Failures(Mutex<BTreeMap<(String, String, &'static str), usize>>);
 
 impl Failures {
-    fn count(&self, extender: &str, verb: Verb, how: &'static str) {
+    fn count(&self, extender: &str, verb: CallVerb, how: &'static str) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.entry((extender.to_owned(), verb.to_string(), how)).or_default() += 1;
     }
 }
 
 impl Watcher for Failures {
-    fn called(&self, extender: &str, verb: Verb, how: How, _: Duration) {
+    fn called(&self, extender: &str, verb: CallVerb, how: How, _: Duration) {
         match how {
             How::Answered => {}
             How::Refused => self.count(extender, verb, "said that it failed"),
@@ -147,10 +147,10 @@ impl Watcher for Failures {
             Anomaly::UnknownHost => "scored nodes that it was not asked about",
             Anomaly::OutOfRange => "gave scores outside 0 to 10",
         };
-        self.count(extender, Verb::Prioritize, what);
+        self.count(extender, CallVerb::Prioritize, what);
     }
 
-    fn skipped(&self, extender: &str, verb: Verb) {
+    fn skipped(&self, extender: &str, verb: CallVerb) {
         self.count(extender, verb, "was skipped: circuit open after repeated failures");
     }
 }

@@ -91,7 +91,8 @@ pub(crate) fn entries_of(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
 
 /// The text of a file, or of stdin for `-`; unpacked if it is packed with gzip.
 pub(crate) fn text(path: &Path) -> Result<Source, Problem> {
-    let (bytes, cut) = unpacked(path)?;
+    let bytes = read(path).map_err(|error| unreadable(path, &error))?;
+    let (bytes, cut) = unpacked(path, bytes)?;
     match cut {
         Some(error) => Err(about(path, format!("cannot unpack this: {error}"))),
         None => as_text(path, bytes),
@@ -100,7 +101,12 @@ pub(crate) fn text(path: &Path) -> Result<Source, Problem> {
 
 /// The whole lines of a file that may have been cut off while it was written, and whether it was.
 pub(crate) fn whole_lines(path: &Path) -> Result<(Source, bool), Problem> {
-    let (mut bytes, cut) = unpacked(path)?;
+    whole_lines_of(path, read(path).map_err(|error| unreadable(path, &error))?)
+}
+
+/// The same for what a file holds.
+pub(crate) fn whole_lines_of(path: &Path, bytes: Vec<u8>) -> Result<(Source, bool), Problem> {
+    let (mut bytes, cut) = unpacked(path, bytes)?;
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     let is_cut = match cut {
         Some(error) if end == 0 => return Err(about(path, format!("cannot unpack this: {error}"))),
@@ -120,21 +126,33 @@ pub(crate) fn whole_lines(path: &Path) -> Result<(Source, bool), Problem> {
 }
 
 /// What a file holds, unpacked as far as that is possible, and what is wrong with the rest.
-fn unpacked(path: &Path) -> Result<(Vec<u8>, Option<io::Error>), Problem> {
-    let bytes = read(path).map_err(|error| unreadable(path, &error))?;
+fn unpacked(path: &Path, bytes: Vec<u8>) -> Result<(Vec<u8>, Option<io::Error>), Problem> {
     if !bytes.starts_with(&GZIP_MAGIC) {
         return Ok((bytes, None));
     }
-    let most = bytes.len() as u64 * MAX_UNPACKED_RATIO + ALWAYS_UNPACKED_BYTES;
-    unpacked_within(&bytes, most).map_err(|why| about(path, format!("cannot unpack this: {why}")))
+    unpacked_within(&bytes, most_unpacked_bytes(&bytes)).map_err(|TooLarge| too_large(path))
+}
+
+/// How large what is packed may become.
+pub(crate) fn most_unpacked_bytes(packed: &[u8]) -> u64 {
+    packed.len() as u64 * MAX_UNPACKED_RATIO + ALWAYS_UNPACKED_BYTES
+}
+
+/// What is packed becomes larger than it may.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooLarge;
+
+pub(crate) fn too_large(path: &Path) -> Problem {
+    let why = "it becomes far too large; unpack it with gunzip if that is as it should be";
+    about(path, format!("cannot unpack this: {why}"))
 }
 
 /// What is packed, within bounds: a small file must not fill the memory.
-fn unpacked_within(bytes: &[u8], most: u64) -> Result<(Vec<u8>, Option<io::Error>), &'static str> {
+fn unpacked_within(bytes: &[u8], most: u64) -> Result<(Vec<u8>, Option<io::Error>), TooLarge> {
     let mut unpacked = Vec::new();
     let cut = MultiGzDecoder::new(bytes).take(most + 1).read_to_end(&mut unpacked).err();
     if unpacked.len() as u64 > most {
-        return Err("it becomes far too large; unpack it with gunzip if that is as it should be");
+        return Err(TooLarge);
     }
     Ok((unpacked, cut))
 }
@@ -245,8 +263,7 @@ mod tests {
         packer.write_all(&[b'x'; 5000]).unwrap();
         let packed = packer.finish().unwrap();
         assert_eq!(unpacked_within(&packed, 5000).unwrap().0.len(), 5000);
-        let told = unpacked_within(&packed, 4999).unwrap_err();
-        assert!(told.contains("far too large"), "{told}");
+        assert_eq!(unpacked_within(&packed, 4999).unwrap_err(), TooLarge);
     }
 
     #[test]

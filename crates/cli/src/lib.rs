@@ -22,6 +22,7 @@
 mod arguments;
 mod bench;
 mod capacity;
+mod chart;
 mod compare;
 mod config;
 mod conformance;
@@ -31,7 +32,10 @@ mod explain;
 mod extender_calls;
 mod failure;
 mod file_flags;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod input;
+mod load_test;
 mod objects;
 mod output;
 mod rbac;
@@ -146,6 +150,7 @@ fn dispatch(
         Command::Demo(options) => demo::run(&options, console, registry),
         Command::Testcluster(options) => demo::run_cluster(&options, console),
         Command::Bench(options) => bench::run(&options, console, registry),
+        Command::LoadTest(options) => load_test::run(&options, console),
         Command::DynamicScoring(command) => dynamic_scoring::run(&command, console),
         Command::Config(command) => config::run(&command, console, registry),
         Command::Completions { shell } => shell::completions(shell, Arguments::command(), console),

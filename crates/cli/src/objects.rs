@@ -22,7 +22,7 @@ use supercargo_sim::{priority_classes::PRIORITY_CLASSES, simulate::Input, utilis
 
 use crate::{dynamic_scoring::Preferred, extender_calls::ExtenderCaller, input, output::Console};
 pub(crate) use live_cluster::LiveCluster;
-pub(crate) use what_if::WhatIf;
+pub(crate) use what_if::ClusterEdits;
 pub(crate) use workloads::{KINDS as WORKLOADS, Making, reader};
 
 /// What is scheduled, and by what rules.
@@ -62,7 +62,7 @@ pub(crate) struct Inputs {
     no_extenders: bool,
 
     #[command(flatten)]
-    what_if: WhatIf,
+    what_if: ClusterEdits,
 
     #[command(flatten)]
     preferred: Preferred,

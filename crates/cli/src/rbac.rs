@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 use supercargo_config::Configuration;
-use supercargo_framework::registry::{Permission, Point, Registry};
+use supercargo_framework::registry::{ApiPermission, Point, Registry};
 use supercargo_manifest::Problems;
 use supercargo_model::{
     Key, Name,
@@ -64,8 +64,8 @@ const ALWAYS: &[Rule<'_>] = &[
     Rule { why: "", group: "authorization.k8s.io", resources: &["subjectaccessreviews"], verbs: &["create"] },
 ];
 
-impl From<&Permission> for Rule<'static> {
-    fn from(Permission { why, group, resources, verbs, .. }: &Permission) -> Self {
+impl From<&ApiPermission> for Rule<'static> {
+    fn from(ApiPermission { why, group, resources, verbs, .. }: &ApiPermission) -> Self {
         Self { why, group, resources, verbs }
     }
 }

@@ -1,6 +1,6 @@
 //! `supercargo record`: what happens in a cluster, to a file that can be replayed.
 
-pub(crate) mod cluster;
+mod cluster;
 mod file;
 mod state;
 
@@ -14,10 +14,11 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     failure::{Ending, Failure},
     input,
+    objects::LiveCluster,
     output::Console,
     run::{runtime, stop_on_signal},
 };
-use cluster::{Access, Followed};
+use cluster::Followed;
 use file::RecordingFile;
 use state::State;
 
@@ -34,7 +35,7 @@ pub(crate) struct Options {
     output: PathBuf,
 
     #[command(flatten)]
-    access: Access,
+    cluster: LiveCluster,
 
     /// Keep this annotation of objects; may be given more than once. No other is kept
     #[arg(long = "annotation", value_name = "KEY")]
@@ -63,7 +64,7 @@ async fn record(options: &Options, console: &mut Console) -> Result<Ending, Prob
     let mut file = RecordingFile::open(&options.output, options.rotate_size.value().max(0).unsigned_abs())?;
     let mut state = State::resumed(file.take_text(), &options.annotations);
     let resumed = state.len();
-    let mut followed = Followed::open(&options.access).await?;
+    let mut followed = Followed::open(&options.cluster).await?;
     let began = Instant::now();
     let until = options.time.and_then(|time| Some(began + time.to_std()?));
     let mut flush = interval_at(began + FLUSH_EVERY, FLUSH_EVERY);
@@ -122,6 +123,16 @@ fn tell_begin(options: &Options, followed: &Followed, resumed: usize, objects: u
     });
 }
 
+/// What a recording goes on with that finds these bytes in its file: the text that is whole, where that ends in the file,
+/// and the objects that are there then, as a new file would begin with them. `None` if it becomes too large.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn resumed(bytes: Vec<u8>, packed: bool) -> Option<(String, u64, String)> {
+    let most = input::most_unpacked_bytes(&bytes);
+    let file::Parts { text, whole, .. } = file::parts(bytes, packed, most).ok()?;
+    let snapshot = State::resumed(Some(text.clone()), &[]).snapshot(0.0);
+    Some((text, whole, snapshot))
+}
+
 /// All objects of a cluster, as a recording keeps them.
 pub(crate) struct Snapshot {
     pub(crate) server: String,
@@ -130,8 +141,8 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// Reads a cluster once.
-    pub(crate) async fn take(access: &Access, annotations: &[String]) -> Result<Self, Problem> {
-        let mut followed = Followed::open(access).await?;
+    pub(crate) async fn take(cluster: &LiveCluster, annotations: &[String]) -> Result<Self, Problem> {
+        let mut followed = Followed::open(cluster).await?;
         let mut state = State::resumed(None, annotations);
         while !state.is_complete() {
             let ended = || Problem::error("the cluster can no longer be read");

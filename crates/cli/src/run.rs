@@ -18,7 +18,7 @@ use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
     informer::InformerHealth,
-    real::{Access, RealWorld},
+    real::{RealWorld, RestConfig},
     scheduler::records::DecisionObserver,
     world::SharedWorld,
 };
@@ -38,7 +38,7 @@ use beside::Beside;
 use decision_log::DecisionLog;
 use decisions::{Asked, KeptDecisions};
 use flags::{Checked, DecisionOptions};
-use measure::{Counted, Measured};
+use measure::{MeteredWorld, MetricsMeter};
 use review::ByApiServer;
 use serving::Serving;
 
@@ -111,19 +111,20 @@ async fn schedule(
             "the API server's certificate is not checked: the kubeconfig says insecure-skip-tls-verify"
         );
     }
-    let measured = Arc::new(Measured::new(configuration, &checked.gates, &options.disabled_metrics));
-    let world: SharedWorld = Arc::new(Counted::new(real, &measured));
+    let measured = Arc::new(MetricsMeter::new(configuration, &checked.gates, &options.disabled_metrics));
+    let world: SharedWorld = Arc::new(MeteredWorld::new(real, &measured));
     let beside = Beside::start()?;
     // With connections of its own and no limit, so that the lease never waits behind other requests.
-    let own_access = Access { queries_per_second: None, ..access };
-    let beside_world: SharedWorld = Arc::new(Counted::new(open(&own_access).await?, &measured));
+    let own_access = RestConfig { queries_per_second: None, ..access };
+    let beside_world: SharedWorld = Arc::new(MeteredWorld::new(open(&own_access).await?, &measured));
     let lease = beside.enter(|| campaign(&beside_world, configuration));
     let informers = InformerHealth::default();
     let told = &options.decisions;
-    let setup = supercargo_scheduler::Options {
+    let setup = supercargo_scheduler::SchedulerOptions {
         election: Election::Joined(lease.clone()),
         meter: measured.clone(),
         watcher: measured.clone(),
+        extender_transport: supercargo_scheduler::over_http(),
         strictness: options.strictness(),
         informers: informers.clone(),
         max_unschedulable: Some(options.max_unschedulable()),
@@ -179,23 +180,23 @@ fn decision_log(options: &DecisionOptions) -> Result<Option<Arc<dyn DecisionObse
     Ok(Some(Arc::new(log)))
 }
 
-async fn open(access: &Access) -> Result<RealWorld, Problems> {
+async fn open(access: &RestConfig) -> Result<RealWorld, Problems> {
     RealWorld::open(access).await.map_err(Problems::from)
 }
 
 /// Asks those who callers are and what they may do that the flags name, or the scheduler's own API server.
 async fn reviewer(
     options: &Options,
-    own: &Access,
+    own: &RestConfig,
     own_world: &SharedWorld,
-    measured: &Measured,
+    measured: &MetricsMeter,
 ) -> Result<ByApiServer, Problems> {
     let other = async |kubeconfig: &Option<PathBuf>| -> Result<SharedWorld, Problems> {
         match kubeconfig.as_ref().filter(|file| !file.as_os_str().is_empty()) {
             None => Ok(own_world.clone()),
             Some(file) => {
-                let access = Access { kubeconfig: Some(file.clone()), master: None, ..own.clone() };
-                let world: SharedWorld = Arc::new(Counted::new(open(&access).await?, measured));
+                let access = RestConfig { kubeconfig: Some(file.clone()), master: None, ..own.clone() };
+                let world: SharedWorld = Arc::new(MeteredWorld::new(open(&access).await?, measured));
                 Ok(world)
             }
         }
@@ -216,10 +217,10 @@ fn tell_version(version: &str, console: &mut Console) -> Result<Ending, Failure>
     Ok(Ending::Well)
 }
 
-fn access(options: &Options, configuration: &Configuration) -> Access {
+fn access(options: &Options, configuration: &Configuration) -> RestConfig {
     let connection = &configuration.client_connection;
     let in_configuration = Some(&connection.kubeconfig).filter(|path| !path.is_empty()).map(PathBuf::from);
-    Access {
+    RestConfig {
         kubeconfig: options.kubeconfig.clone().or(in_configuration),
         context: None,
         master: options.master.clone(),

@@ -14,14 +14,14 @@ use supercargo_engine::{Outcome, Placement};
 use supercargo_framework::{preemption::Nomination, registry::Registry};
 use supercargo_model::{Key, Name, Pod};
 use supercargo_scheduler::offline::{Attempt, OfflineScheduler};
-use supercargo_sim::{report::Report, simulate::Input, utilisation::Utilisation};
+use supercargo_sim::{report::PodReport, simulate::Input, utilisation::Utilisation};
 
 use crate::{
     extender_calls::{ExtenderCaller, decide},
     failure::{Ending, Failure},
     objects::{Inputs, offline},
     output::{Console, Progress, Structured},
-    utilisation::Change,
+    utilisation::UtilisationChange,
 };
 use rows::Rows;
 use totals::Totals;
@@ -125,7 +125,7 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         (scheduler, rows.totals())
     };
     totals.moved_from(&given.was_on, scheduler.engine().cluster());
-    let change = Change::new(&given.before, &Utilisation::of(scheduler.engine().cluster()));
+    let change = UtilisationChange::new(&given.before, &Utilisation::of(scheduler.engine().cluster()));
     tell_totals(options, &totals, &change, console)?;
     tell_left_alone(scheduler.other_schedulers(), console);
     if let Some(extender_caller) = extender_caller {
@@ -139,7 +139,7 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
 fn tell_totals(
     options: &Options,
     totals: &Totals,
-    change: &Change,
+    change: &UtilisationChange,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let line = totals.line(options.inputs.seed, &console.palette);
@@ -248,7 +248,7 @@ pub(crate) fn nomination(placement: &Placement) -> Option<&Nomination> {
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
     #[serde(flatten)]
-    report: Report,
+    report: PodReport,
     /// The node that it was on before it was drained, lost, or to be decided anew.
     #[serde(skip_serializing_if = "Option::is_none")]
     was_on: Option<&'a Name>,
@@ -277,8 +277,8 @@ fn print_each(
     {
         let uid = &attempt.pod.uid;
         if let (Placement::Decided(decision), true) = (&attempt.placement, outline.is_last(&attempt)) {
-            let report = Report::new(decision).after(attempt.number, made_room.remove(uid).as_ref());
-            let report = Report { evicted: outline.evicted.contains(uid), ..report };
+            let report = PodReport::new(decision).after(attempt.number, made_room.remove(uid).as_ref());
+            let report = PodReport { evicted: outline.evicted.contains(uid), ..report };
             let was_on = printing.was_on.get(&attempt.pod.key());
             let line = Line { report, was_on, took_microseconds: took.map(|took| took.as_micros()) };
             console.structured(printing.structured, &line)?;

@@ -9,8 +9,9 @@ use supercargo_manifest::{Problem, Problems};
 use crate::{
     failure::{Ending, Failure},
     input,
+    objects::LiveCluster,
     output::Console,
-    record::{Snapshot, cluster::Access},
+    record::Snapshot,
     run::runtime,
 };
 
@@ -24,7 +25,7 @@ pub(crate) struct Options {
     output: Option<PathBuf>,
 
     #[command(flatten)]
-    access: Access,
+    cluster: LiveCluster,
 
     /// Keep this annotation of objects; may be given more than once. No other is kept
     #[arg(long = "annotation", value_name = "KEY")]
@@ -34,7 +35,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options, console: &mut Console) -> Result<Ending, Failure> {
     let runtime = runtime()?;
     let taken: Result<Snapshot, Problems> = runtime.block_on(async {
-        let taking = Snapshot::take(&options.access, &options.annotations);
+        let taking = Snapshot::take(&options.cluster, &options.annotations);
         match tokio::time::timeout(PATIENCE, taking).await {
             Ok(taken) => Ok(taken?),
             Err(_) => {

@@ -17,7 +17,7 @@ use crate::{
     arguments::Format,
     failure::{Ending, Failure},
     input,
-    objects::{Making, WORKLOADS, WhatIf, offline, read_configuration, reader, tell_extenders},
+    objects::{ClusterEdits, Making, WORKLOADS, offline, read_configuration, reader, tell_extenders},
     output::Console,
     style::paint,
 };
@@ -128,7 +128,7 @@ impl File<'_> {
         let of_test = &document.get("tests").map(Value::items).unwrap_or_default()[index];
         self.read_objects(of_test.get("pods"), &format!("tests[{index}].pods"), &mut reader)?;
         let mut objects = reader.finish()?;
-        let what_if = WhatIf::of_test(test, &self.folder);
+        let what_if = ClusterEdits::of_test(test, &self.folder);
         what_if.add_nodes(&mut objects.objects)?;
         let making = Making { replicas: test.replicas, namespace: None, declared: &declared };
         making.complete(&mut objects, &[], console)?;

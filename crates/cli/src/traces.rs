@@ -18,7 +18,7 @@ use crate::{
 const DEFAULT: &str = "default";
 
 /// A configuration and what it is called.
-pub(crate) struct Named {
+pub(crate) struct NamedConfiguration {
     pub(crate) name: String,
     pub(crate) configuration: Configuration,
 }
@@ -28,8 +28,8 @@ pub(crate) fn configurations(
     paths: &[PathBuf],
     console: &mut Console,
     registry: &Registry,
-) -> Result<Vec<Named>, Problems> {
-    let mut all: Vec<Named> = Vec::new();
+) -> Result<Vec<NamedConfiguration>, Problems> {
+    let mut all: Vec<NamedConfiguration> = Vec::new();
     for path in paths {
         let is_default = path.as_os_str() == DEFAULT && !path.exists();
         let configuration = match is_default {
@@ -42,7 +42,7 @@ pub(crate) fn configurations(
         let name = if taken(&short) { path.display().to_string() } else { short };
         let number = (2..).map(|n| format!("{name} ({n})"));
         let name = std::iter::once(name.clone()).chain(number).find(|name| !taken(name)).unwrap_or(name);
-        all.push(Named { name, configuration });
+        all.push(NamedConfiguration { name, configuration });
     }
     Ok(all)
 }

@@ -13,7 +13,7 @@ use supercargo_framework::registry::Registry;
 use supercargo_manifest::Problem;
 use supercargo_sim::{
     measures::PodMix,
-    tune::{Found, Limits, Objective, Tuner},
+    tune::{Objective, SearchLimits, SearchResult, Tuner},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +66,7 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     let mut tuner = Tuner::new(&trace, mix, &base, registry, &objective, options.seed)?;
     let stop = stops_on_signal()?;
     let time = options.time.to_std().ok_or_else(|| Problem::error("--time must not be negative"))?;
-    let limits = Limits { time, candidates: options.candidates, stop: &stop };
+    let limits = SearchLimits { time, candidates: options.candidates, stop: &stop };
     let bar = Progress::new(1000, "‰ of the time", console);
     let found = tuner.run(&limits, |progress| bar.at(progress.permille));
     bar.finish();
@@ -114,7 +114,7 @@ fn percent(share: f64) -> String {
 
 /// Talk, so that a configuration on stdout stays one.
 fn report(
-    found: &Found,
+    found: &SearchResult,
     objective: &Objective,
     options: &Options,
     console: &mut Console,
@@ -150,7 +150,7 @@ fn report(
     Ok(())
 }
 
-fn lines(found: &Found, objective: &Objective, has_base: bool) -> Vec<String> {
+fn lines(found: &SearchResult, objective: &Objective, has_base: bool) -> Vec<String> {
     let parts = found.held_back.len();
     let runs: Vec<f64> = found.held_back.iter().flat_map(|part| part.gains.clone()).collect();
     let better_runs = runs.iter().filter(|gain| **gain > 0.0).count();
@@ -188,7 +188,7 @@ fn lines(found: &Found, objective: &Objective, has_base: bool) -> Vec<String> {
 }
 
 /// The configuration in full, headed by why it is as it is.
-fn written(found: &Found, objective: &Objective, registry: &Registry) -> String {
+fn written(found: &SearchResult, objective: &Objective, registry: &Registry) -> String {
     let mut text = format!(
         "# Found by supercargo tune for: {}\n# Gain on held-back parts of the trace: {} on average, at least {} with 95 % \
          confidence.\n",

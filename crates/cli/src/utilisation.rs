@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use supercargo_model::Name;
-use supercargo_sim::utilisation::{Amount, Share, Utilisation};
+use supercargo_sim::utilisation::{Amount, NodeTotals, Utilisation};
 
 use crate::output::{Console, Grid};
 
@@ -16,12 +16,12 @@ struct BeforeAndAfter<T> {
 }
 
 /// The cluster's utilisation before and after.
-pub(crate) struct Change {
-    total: BeforeAndAfter<Share>,
-    zones: BTreeMap<Name, BeforeAndAfter<Share>>,
+pub(crate) struct UtilisationChange {
+    total: BeforeAndAfter<NodeTotals>,
+    zones: BTreeMap<Name, BeforeAndAfter<NodeTotals>>,
 }
 
-impl Change {
+impl UtilisationChange {
     pub(crate) fn new(before: &Utilisation, after: &Utilisation) -> Self {
         let names: BTreeSet<&Name> = before.zones.keys().chain(after.zones.keys()).collect();
         let zones = names.into_iter().map(|name| {
@@ -77,10 +77,10 @@ impl Change {
     }
 }
 
-fn row(name: &str, share: &BeforeAndAfter<Share>, resources: &[&str]) -> Vec<String> {
+fn row(name: &str, share: &BeforeAndAfter<NodeTotals>, resources: &[&str]) -> Vec<String> {
     let (before, after) = (&share.before, &share.after);
     let nodes = change(before.nodes.to_string(), after.nodes.to_string());
-    let percent = |share: &Share, resource: &str| match share.resources.get(resource) {
+    let percent = |share: &NodeTotals, resource: &str| match share.resources.get(resource) {
         Some(amount) if amount.allocatable != 0 => format!("{:.0}%", amount.percent()),
         _ => "-".to_owned(),
     };
@@ -108,9 +108,9 @@ struct Group {
 }
 
 impl Group {
-    fn new(share: &BeforeAndAfter<Share>) -> Self {
+    fn new(share: &BeforeAndAfter<NodeTotals>) -> Self {
         let names = share.before.resources.keys().chain(share.after.resources.keys());
-        let of = |share: &Share, name: &str| share.resources.get(name).copied().unwrap_or_default();
+        let of = |share: &NodeTotals, name: &str| share.resources.get(name).copied().unwrap_or_default();
         Self {
             nodes: BeforeAndAfter { before: share.before.nodes, after: share.after.nodes },
             resources: names

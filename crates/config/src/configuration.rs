@@ -117,14 +117,14 @@ pub struct ProfileConfiguration {
     /// The plugins at each point, in order; the weight means something at Score only.
     pub points: BTreeMap<Point, Vec<Choice>>,
     /// The arguments that were given to plugins, enabled or not.
-    pub arguments: Vec<Arguments>,
+    pub arguments: Vec<PluginArguments>,
     /// The plugins that are not in the registry and were found by their arguments.
     pub loaded: BTreeMap<Name, Arc<Registration>>,
 }
 
 /// Arguments of a plugin, as they were written.
 #[derive(Clone, Debug)]
-pub struct Arguments {
+pub struct PluginArguments {
     /// The plugin's name.
     pub plugin: Name,
     /// The text that they stand in.
@@ -206,7 +206,7 @@ impl Configuration {
         let mut profile = profile.clone();
         let given = profile.arguments.iter().position(|arguments| &*arguments.plugin == FIT);
         let place = given.unwrap_or_else(|| {
-            profile.arguments.push(Arguments {
+            profile.arguments.push(PluginArguments {
                 plugin: FIT.into(),
                 source: Source::new("extenders", ""),
                 value: At::NOWHERE.map([]),
@@ -272,7 +272,7 @@ impl ProfileConfiguration {
     }
 }
 
-impl Arguments {
+impl PluginArguments {
     /// As plugins read them.
     pub fn args(&self) -> Args<'_> {
         Args::new(&self.source, &self.value, self.path.as_str())

@@ -54,7 +54,7 @@ mod written;
 mod yaml;
 
 pub use configuration::{
-    Arguments, ClientConnection, Configuration, LeaderElection, ProfileConfiguration, ReadyProfile,
+    ClientConnection, Configuration, LeaderElection, PluginArguments, ProfileConfiguration, ReadyProfile,
 };
 pub use diff::{ConfigDifference, diff};
 pub use document::TieBreak;

@@ -7,7 +7,7 @@ use supercargo_framework::registry::{Args, Registry};
 use supercargo_manifest::{Problem, Problems, Value};
 
 use crate::{
-    configuration::{Arguments, ProfileConfiguration},
+    configuration::{PluginArguments, ProfileConfiguration},
     document::ProfileFields,
     header::GROUP,
     merge::{Entry, Merged},
@@ -83,9 +83,10 @@ fn cannot_do_without(plugin: &str, missing: &Problems, path: String, text: Text<
 
 /// What a plugin says about its arguments. A plugin may stop at the first that it cannot read; so it is asked
 /// again without those it complained about.
-fn ask(arguments: &Arguments, registry: &Registry) -> Problems {
-    let build =
-        |arguments: &Arguments| registry.get(&arguments.plugin).map(|plugin| plugin.build(&arguments.args()));
+fn ask(arguments: &PluginArguments, registry: &Registry) -> Problems {
+    let build = |arguments: &PluginArguments| {
+        registry.get(&arguments.plugin).map(|plugin| plugin.build(&arguments.args()))
+    };
     let Some(Err(mut problems)) = build(arguments) else {
         return Problems::default();
     };
@@ -105,8 +106,8 @@ fn ask(arguments: &Arguments, registry: &Registry) -> Problems {
 }
 
 /// Arguments may say what they are; then they must be that.
-fn check_type(arguments: &Arguments, text: Text<'_>, problems: &mut Problems) {
-    let Arguments { plugin, value, path, .. } = arguments;
+fn check_type(arguments: &PluginArguments, text: Text<'_>, problems: &mut Problems) {
+    let PluginArguments { plugin, value, path, .. } = arguments;
     let expected = format!("{plugin}Args");
     if let Some(kind) = value.get("kind").and_then(Value::as_str).filter(|kind| *kind != expected) {
         let message = format!("the plugin {plugin} takes {expected}, not {kind}");

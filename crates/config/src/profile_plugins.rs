@@ -9,7 +9,7 @@ use supercargo_framework::registry::{Loader, Registration, Registry};
 use supercargo_manifest::{Problems, nearest};
 use supercargo_model::Name;
 
-use crate::configuration::{Arguments, ProfileConfiguration};
+use crate::configuration::{PluginArguments, ProfileConfiguration};
 
 /// The plugins that exist for a profile.
 pub(crate) struct ProfilePlugins<'r> {
@@ -21,7 +21,11 @@ pub(crate) struct ProfilePlugins<'r> {
 
 impl<'r> ProfilePlugins<'r> {
     /// Loads what the arguments ask for and the registry does not know.
-    pub(crate) fn load(registry: &'r Registry, arguments: &[Arguments], problems: &mut Problems) -> Self {
+    pub(crate) fn load(
+        registry: &'r Registry,
+        arguments: &[PluginArguments],
+        problems: &mut Problems,
+    ) -> Self {
         let mut known = Self { registry, loaded: BTreeMap::new(), broken: BTreeSet::new() };
         let Some(loader) = registry.loader() else {
             return known;

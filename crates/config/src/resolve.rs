@@ -9,7 +9,7 @@ use supercargo_model::Name;
 
 use crate::{
     Duration, Extender,
-    configuration::{Arguments, Configuration, LeaderElection, ProfileConfiguration},
+    configuration::{Configuration, LeaderElection, PluginArguments, ProfileConfiguration},
     defaults,
     document::{Document, LeaderElectionFields, ProfileFields},
     merge::{self, Merged},
@@ -148,13 +148,18 @@ fn choices(point: Point, entries: &[merge::Entry]) -> Vec<Choice> {
         .collect()
 }
 
-fn arguments(at: &str, fields: &ProfileFields, text: Text<'_>) -> Vec<Arguments> {
+fn arguments(at: &str, fields: &ProfileFields, text: Text<'_>) -> Vec<PluginArguments> {
     let given = fields.plugin_config.iter().enumerate();
     given
         .filter_map(|(index, config)| {
             let path = format!("{at}.pluginConfig[{index}].args");
             let value = text.find(&path).filter(|value| !value.is_null())?.clone();
-            Some(Arguments { plugin: Name::from(&*config.name), source: text.source.clone(), value, path })
+            Some(PluginArguments {
+                plugin: Name::from(&*config.name),
+                source: text.source.clone(),
+                value,
+                path,
+            })
         })
         .collect()
 }

@@ -41,14 +41,14 @@ impl<'a> CycleInput<'a> {
 
 /// What goes on from cycle to cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct CycleProgress {
     /// Where the search for nodes starts in the order of nodes.
     pub(crate) next_start: usize,
     cycles: u64,
     pub(crate) paths: PathCounts,
 }
 
-impl Progress {
+impl CycleProgress {
     /// What the cycle that begins now breaks ties by.
     pub(crate) fn seed(&self, settings: &Settings) -> u64 {
         cycle_seed(settings.seed, self.cycles)

@@ -7,6 +7,7 @@ use std::{
 
 use supercargo_framework::{
     Code, Status,
+    bugs::{self, Bug},
     preemption::{Claim, NodeVerdicts, Nomination, Rejection, no_node_available},
     profile::Scores,
 };
@@ -14,7 +15,7 @@ use supercargo_model::{Key, Name, Pod};
 
 use crate::{
     extender_calls::EXTENDER,
-    queue::{Failure, Refusal},
+    queue::{AttemptFailure, Refusal},
 };
 
 /// How a cycle ended.
@@ -163,11 +164,11 @@ impl Decision {
     }
 
     /// How the attempt failed, as the queue wants to know it; `None` if a node was chosen, or the pod was never tried.
-    pub fn failure(&self) -> Option<Failure> {
+    pub fn failure(&self) -> Option<AttemptFailure> {
         match &self.outcome {
             Outcome::Scheduled { .. } | Outcome::Gated => None,
-            Outcome::Error { .. } => Some(Failure::Error),
-            Outcome::Unschedulable if self.node_count == 0 => Some(Failure::Error),
+            Outcome::Error { .. } => Some(AttemptFailure::Error),
+            Outcome::Unschedulable if self.node_count == 0 => Some(AttemptFailure::Error),
             Outcome::Unschedulable => {
                 let mut refusal = self.brief.as_ref().map(|brief| brief.refusal.clone()).unwrap_or_default();
                 refusal.plugins.extend(self.narrowed_by.iter().cloned());
@@ -176,9 +177,12 @@ impl Decision {
                     let pending = status.code == Code::Pending;
                     let plugins = if pending { &mut refusal.pending } else { &mut refusal.plugins };
                     let by_extender = self.extenders.contains(plugin);
+                    if by_extender && bugs::is_on(Bug::ExtenderRefusalForgotten) {
+                        continue;
+                    }
                     plugins.insert(if by_extender { EXTENDER.into() } else { plugin.clone() });
                 }
-                Some(Failure::Refused(refusal))
+                Some(AttemptFailure::Refused(refusal))
             }
         }
     }
@@ -187,7 +191,7 @@ impl Decision {
     pub fn claim(&self) -> Claim {
         match &self.preemption {
             Some(Ok(nomination)) => Claim::On(nomination.node.clone()),
-            _ if self.clears_nomination => Claim::Dropped,
+            _ if self.clears_nomination || bugs::is_on(Bug::NominationDroppedEarly) => Claim::Dropped,
             // It is no time to evict anybody: what was promised before is still under way.
             _ => Claim::Kept,
         }

@@ -9,10 +9,10 @@ use supercargo_model::{Cluster, Name, Pod};
 
 use crate::{
     cluster_state::ClusterState,
-    cycle::{CycleInput, DecisionPath, Progress},
+    cycle::{CycleInput, CycleProgress, DecisionPath},
     decision::{Decision, Outcome},
     explanation::Explained,
-    extender_calls::{Begun, ExtenderAnswers, ExtenderRole, Step},
+    extender_calls::{Begun, CycleStep, ExtenderAnswers, ExtenderRole},
     fast_path::{FastCycle, FastPath, Placed, Placement},
     full_path::FullCycle,
     inspection::Inspection,
@@ -28,7 +28,7 @@ pub struct Engine {
     pub(crate) state: ClusterState,
     profiles: Profiles,
     settings: Settings,
-    pub(crate) progress: Progress,
+    pub(crate) progress: CycleProgress,
     pub(crate) fast: FastPath,
     /// How often plugins have come to judge otherwise.
     plugin_changes: u64,
@@ -45,7 +45,7 @@ impl Engine {
             state: ClusterState::new(cluster),
             profiles: Profiles::new(profiles),
             settings,
-            progress: Progress::default(),
+            progress: CycleProgress::default(),
             fast: FastPath::default(),
             plugin_changes: 0,
         }
@@ -120,8 +120,8 @@ impl Engine {
         let step = self.run_full(index, pod, None);
         self.progress.count(DecisionPath::Full);
         match step {
-            Step::Decided(decision) => Some(*decision),
-            Step::Call(call) => unreachable!("no extender is there for {call:?}"),
+            CycleStep::Decided(decision) => Some(*decision),
+            CycleStep::Call(call) => unreachable!("no extender is there for {call:?}"),
         }
     }
 
@@ -139,8 +139,8 @@ impl Engine {
         let (_, input) = self.input(index);
         let profile = input.profile();
         match FullCycle::new(CycleInput { state: &state, ..input }, &pod, None, plugin_changes).run().0 {
-            Step::Decided(decision) => Some(Explained::new(&state, profile, &pod, *decision, nodes)),
-            Step::Call(call) => unreachable!("no extender is there for {call:?}"),
+            CycleStep::Decided(decision) => Some(Explained::new(&state, profile, &pod, *decision, nodes)),
+            CycleStep::Call(call) => unreachable!("no extender is there for {call:?}"),
         }
     }
 
@@ -159,14 +159,14 @@ impl Engine {
         let plugin_changes = self.plugin_changes;
         let (_, input) = self.input(index);
         match FullCycle::new(input, pod, None, plugin_changes).run().0 {
-            Step::Decided(decision) => Some(*decision),
-            Step::Call(call) => unreachable!("no extender is there for {call:?}"),
+            CycleStep::Decided(decision) => Some(*decision),
+            CycleStep::Call(call) => unreachable!("no extender is there for {call:?}"),
         }
     }
 
     /// Decides where a pod goes as far as the extenders' answers reach; `None` if no profile has the scheduler name that
     /// it asks for. An attempt begins without answers, and goes on with the same when the next has been added.
-    pub fn decide_with(&mut self, pod: &Pod, answers: &mut ExtenderAnswers) -> Option<Step> {
+    pub fn decide_with(&mut self, pod: &Pod, answers: &mut ExtenderAnswers) -> Option<CycleStep> {
         let index = self.cycle_starts(pod)?;
         let Some(Begun { start, seed }) = answers.begun else {
             let (start, seed) = (self.progress.next_start, self.progress.seed(&self.settings));
@@ -182,7 +182,7 @@ impl Engine {
         Some(FullCycle::new(input, pod, Some(answers), plugin_changes).run().0)
     }
 
-    fn run_full(&mut self, index: usize, pod: &Pod, answers: Option<&ExtenderAnswers>) -> Step {
+    fn run_full(&mut self, index: usize, pod: &Pod, answers: Option<&ExtenderAnswers>) -> CycleStep {
         let plugin_changes = self.plugin_changes;
         let (_, input) = self.input(index);
         let (step, next_start) = FullCycle::new(input, pod, answers, plugin_changes).run();

@@ -92,7 +92,7 @@ pub enum ExtenderCall {
 
 /// Why an extender has no say, although it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct ExtenderFailure {
     /// What is wrong; it names the extender.
     pub message: String,
     /// It answered, and the answer is invalid.
@@ -125,16 +125,16 @@ pub struct Proposal {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExtenderAnswer {
     /// To a filter call.
-    Filter(Result<Sieved, Trouble>),
+    Filter(Result<Sieved, ExtenderFailure>),
     /// To a prioritize call: each extender's points, by node.
-    Prioritize(Vec<Result<HashMap<Name, i64>, Trouble>>),
+    Prioritize(Vec<Result<HashMap<Name, i64>, ExtenderFailure>>),
     /// To a preemption call.
-    Preempt(Result<Vec<Proposal>, Trouble>),
+    Preempt(Result<Vec<Proposal>, ExtenderFailure>),
 }
 
 /// How a cycle with extenders ends, for now.
 #[derive(Debug)]
-pub enum Step {
+pub enum CycleStep {
     /// An extender must be called first.
     Call(ExtenderCall),
     /// All is known.
@@ -148,7 +148,7 @@ enum Said<T> {
     /// It is ignorable and failed, or failed where that does not matter.
     Nothing,
     /// What ends the attempt.
-    Failed(Trouble),
+    Failed(ExtenderFailure),
 }
 
 #[derive(Clone, Debug)]
@@ -206,7 +206,7 @@ impl ExtenderAnswers {
                 for (extender, answer) in extenders.into_iter().zip(answers) {
                     let said = match answer {
                         // A prioritizer that cannot be reached is left out; an invalid answer is an error.
-                        Err(Trouble { invalid: false, .. }) => Said::Nothing,
+                        Err(ExtenderFailure { invalid: false, .. }) => Said::Nothing,
                         answer => said(&roles[extender], answer),
                     };
                     self.scores.insert(extender, said);
@@ -274,8 +274,8 @@ pub fn decide_calling(
     let mut answers = ExtenderAnswers::default();
     loop {
         match engine.decide_with(pod, &mut answers)? {
-            Step::Decided(decision) => return Some(*decision),
-            Step::Call(call) => {
+            CycleStep::Decided(decision) => return Some(*decision),
+            CycleStep::Call(call) => {
                 let answer = call_extender(pod, &call);
                 answers.add(engine.extenders(), call, answer);
             }
@@ -283,7 +283,7 @@ pub fn decide_calling(
     }
 }
 
-fn said<T>(role: &ExtenderRole, answer: Result<T, Trouble>) -> Said<T> {
+fn said<T>(role: &ExtenderRole, answer: Result<T, ExtenderFailure>) -> Said<T> {
     match answer {
         Ok(answer) => Said::Yes(answer),
         Err(_) if role.ignorable => Said::Nothing,
@@ -500,9 +500,11 @@ fn victims(
     let there = cluster.node(&proposal.node).map_or(&[][..], |node| &node.pods);
     let named = asked.iter().find(|candidate| candidate.node == proposal.node);
     let was_there = |uid: &Name| named.is_some_and(|c| c.victims.iter().any(|victim| victim.uid == *uid));
-    let mut victims = Vec::new();
+    let mut victims: Vec<Arc<Pod>> = Vec::new();
     for uid in &proposal.victims {
         match there.iter().find(|pod| pod.uid == *uid) {
+            // Named twice, it goes once.
+            Some(_) if victims.iter().any(|victim| victim.uid == *uid) => {}
             Some(pod) => victims.push(pod.clone()),
             None if was_there(uid) => {}
             None => {
@@ -526,10 +528,12 @@ impl Adviser for PreemptionCalls<'_> {
                     return Err(self.halt(self.extenders.call(call)));
                 }
                 Some(Said::Nothing) => continue,
-                Some(Said::Failed(Trouble { message, invalid: true })) => {
+                Some(Said::Failed(ExtenderFailure { message, invalid: true })) => {
                     return Err(self.halt(Halt::Failed(CycleError(message.clone()))));
                 }
-                Some(Said::Failed(Trouble { message, .. })) => return Err(Status::error(message.clone())),
+                Some(Said::Failed(ExtenderFailure { message, .. })) => {
+                    return Err(Status::error(message.clone()));
+                }
                 Some(Said::Yes(proposals)) => self.propose(cluster, role, &candidates, proposals)?,
             };
             if candidates.is_empty() {

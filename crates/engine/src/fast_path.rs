@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     Code,
+    bugs::{self, Bug},
     preemption::{NodeVerdicts, NotNominated, Rejection, Resolvable},
     profile::{PreFilterEnd, PreFiltered},
 };
@@ -83,10 +84,11 @@ impl FastPath {
     /// form, or no node is left, and only the full path can tell why or preempt.
     pub(crate) fn place(&mut self, cycle: &FastCycle<'_>) -> Option<Placed> {
         let FastCycle { input, pod, .. } = cycle;
-        if pod.nominated_node.is_some() {
+        let nodes = input.state.cluster.node_count();
+        // Without any node a pod is refused in other words, and nobody is asked to make room.
+        if pod.nominated_node.is_some() || nodes == 0 && !bugs::is_on(Bug::NoNodesPanics) {
             return None;
         }
-        let nodes = input.state.cluster.node_count();
         let enough = input.enough_nodes(nodes);
         let all_free = input.state.is_all_free_for(pod);
         if enough >= nodes && all_free {
@@ -198,8 +200,8 @@ impl FastPath {
             laps.end_in_vain(profile);
             return Some(refused);
         }
-        let kept_free = kept_free(signature, cycle)?;
         let nodes = cluster.order();
+        let kept_free = kept_free(signature, cycle)?;
         let signature = self.signatures.last()?;
         let found = &mut self.found;
         found.clear();

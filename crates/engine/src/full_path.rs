@@ -13,7 +13,7 @@ use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
 use crate::{
     cycle::CycleInput,
     decision::{Decision, Outcome},
-    extender_calls::{ExtenderAnswers, Halt, PreemptionCalls, Revision, Step, WithExtenders},
+    extender_calls::{CycleStep, ExtenderAnswers, Halt, PreemptionCalls, Revision, WithExtenders},
     pick::{TieBreak, best, reservoir},
 };
 
@@ -52,16 +52,16 @@ impl<'a> FullCycle<'a> {
     }
 
     /// Decides, as far as the extenders' answers reach. Also tells where the next search starts in the order of nodes.
-    pub(crate) fn run(self) -> (Step, usize) {
+    pub(crate) fn run(self) -> (CycleStep, usize) {
         let name = self.profile.scheduler_name().clone();
         let mut decision = Decision::new(self.pod, name, self.input.seed, self.cluster.node_count());
         let step = match self.decide(&mut decision) {
-            Err(Halt::Call(call)) => Step::Call(call),
+            Err(Halt::Call(call)) => CycleStep::Call(call),
             end => {
                 if let Err(Halt::Failed(CycleError(message))) = end {
                     decision.outcome = Outcome::Error { message };
                 }
-                Step::Decided(Box::new(decision))
+                CycleStep::Decided(Box::new(decision))
             }
         };
         (step, self.next_start.get())

@@ -32,8 +32,8 @@ pub use fast_path::Placement;
 pub use inspection::{Inspection, Survey};
 pub use pick::TieBreak;
 pub use queue::{
-    Admission, At, Backoff, Cause, Counts, Failure, Incoming, Pending, Place, Popped, Queue, QueueName,
-    QueueObserver, QueueSettings, Refusal, Removal, SchedulingQueue,
+    Admission, At, AttemptFailure, Backoff, Incoming, PendingPod, Popped, Queue, QueueCounts, QueueName,
+    QueueObserver, QueuePlace, QueueSettings, QueueingCause, Refusal, Removal, SchedulingQueue,
 };
 pub use sampling::nodes_to_find;
 pub use settings::{EngineProfile, Profiles, Settings};

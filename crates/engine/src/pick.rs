@@ -1,6 +1,6 @@
 //! The choice among the nodes with the highest total.
 
-use crate::random::Random;
+use supercargo_model::random::Random;
 
 /// How to choose among equals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,13 +21,13 @@ pub(crate) fn best(totals: &[i64]) -> Vec<usize> {
 /// Reservoir sampling of one out of so many, without looking at each: the k-th takes the place of its predecessors with
 /// a chance of 1 in k, so the one after k that does so next is known from a single number.
 pub(crate) fn reservoir(count: usize, seed: u64) -> Option<usize> {
-    let mut random = Random::new(seed);
+    let mut random = Random(seed);
     let mut next = (count > 0).then_some(1_u128)?;
     let mut chosen = next;
     while next <= count as u128 {
         chosen = next;
         // The chance that none of k+1 … m takes the place is k / m.
-        let chance = u128::from(random.next()) + 1;
+        let chance = u128::from(random.number()) + 1;
         next = (next << 64) / chance + 1;
     }
     Some(chosen as usize - 1)
@@ -58,7 +58,7 @@ mod tests {
             let mut taken = vec![0_u32; count];
             let rounds = 20_000 * count as u64;
             for seed in 0..rounds {
-                taken[reservoir(count, Random::new(seed).next()).unwrap()] += 1;
+                taken[reservoir(count, Random(seed).number()).unwrap()] += 1;
             }
             for times in &taken {
                 // 20,000 expected; the standard deviation is below 142, so 5 of them are 710.

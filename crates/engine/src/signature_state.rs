@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{CLOSED, Cells, Failed, FilterPart, NodeFilter, Normalization, OPEN, RawScores, ScorePart},
+    fast::{CLOSED, Cells, FilterPart, NodeFilter, Normalization, OPEN, PluginFailed, RawScores, ScorePart},
     preemption::Rejection,
     profile::{CompiledProfile, Profile, ScoreColumn, Scores},
     vector::{Bounds, Tops, add_weighted, normalized, sum_with_tops, vectorized},
@@ -69,7 +69,7 @@ impl Column {
     }
 
     /// Works out the raw scores from nothing.
-    fn fill(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &[f64]) -> Result<(), Failed> {
+    fn fill(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &[f64]) -> Result<(), PluginFailed> {
         let raw = &mut self.raw;
         match &mut self.scores {
             RawScores::Constant(_) | RawScores::Fixed(_) => {}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use supercargo_framework::preemption::Nominations;
 use supercargo_model::{AlreadyBound, Cluster, ClusterTrial, Name, Pod};
 
-use crate::{cycle::Progress, decision::Decision, engine::Engine, fast_path::Placement};
+use crate::{cycle::CycleProgress, decision::Decision, engine::Engine, fast_path::Placement};
 
 /// Pods on trial. Cycles see those that were assumed before, as ever; until [`Self::commit`] all of it can be undone, and is
 /// undone when the trial is dropped.
@@ -17,7 +17,7 @@ use crate::{cycle::Progress, decision::Decision, engine::Engine, fast_path::Plac
 pub struct Trial<'a> {
     engine: &'a mut Engine,
     /// How it was when the trial began.
-    progress: Progress,
+    progress: CycleProgress,
     /// How they were before the first was dropped.
     nominations: Option<Nominations>,
     /// Until it has ended.

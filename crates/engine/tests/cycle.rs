@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use supercargo_engine::{Engine, EngineProfile, Outcome, Settings, TieBreak, nodes_to_find};
+use supercargo_engine::{Engine, EngineProfile, Outcome, Placement, Settings, TieBreak, nodes_to_find};
 use supercargo_model::testing::{Builder, cluster, node, pod};
 use support::{DEFAULT_PLUGINS, decide, default_profile, engine, engine_with, feasible, profile};
 
@@ -72,6 +72,21 @@ fn no_nodes_at_all() {
     assert_eq!(decision.outcome, Outcome::Unschedulable);
     assert_eq!(decision.message().as_deref(), Some("no nodes available to schedule pods"));
     assert_eq!(decision.preemption, None);
+}
+
+#[test]
+fn no_nodes_and_a_nomination_to_one_that_is_gone() {
+    let mut engine = engine([]);
+    let ahead = pod("ahead").priority(10).pod();
+    engine.nominations_mut().nominate(ahead, "gone".into());
+    for patient in [false, true] {
+        let waiting = pod("p")
+            .set("/spec/preemptionPolicy", json!(if patient { "Never" } else { "PreemptLowerPriority" }));
+        let (fast, full) = (engine.place(&waiting.clone().pod()), decide(&mut engine, waiting));
+        let Some(Placement::Decided(fast)) = fast else { panic!("{fast:?}") };
+        assert_eq!(fast.message(), full.message());
+        assert_eq!(full.message().as_deref(), Some("no nodes available to schedule pods"));
+    }
 }
 
 #[test]

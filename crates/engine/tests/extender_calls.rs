@@ -9,10 +9,10 @@ use std::{
 };
 
 use supercargo_engine::{
-    Decision, Engine, Failure, Outcome, Settings,
+    AttemptFailure, Decision, Engine, Outcome, Settings,
     extender_calls::{
-        ExtenderAnswer, ExtenderAnswers, ExtenderCall, ExtenderRole, Proposal, Sieved, Step, Trouble,
-        decide_calling,
+        CycleStep, ExtenderAnswer, ExtenderAnswers, ExtenderCall, ExtenderFailure, ExtenderRole, Proposal,
+        Sieved, decide_calling,
     },
 };
 use supercargo_framework::{
@@ -56,8 +56,8 @@ fn passes(nodes: &[Name], only: &str) -> Sieved {
     }
 }
 
-fn trouble(invalid: bool) -> Trouble {
-    Trouble { message: "extender \"one\" is broken".to_owned(), invalid }
+fn trouble(invalid: bool) -> ExtenderFailure {
+    ExtenderFailure { message: "extender \"one\" is broken".to_owned(), invalid }
 }
 
 /// A call in a line: who is asked what about which nodes.
@@ -131,7 +131,9 @@ fn a_pod_that_they_refuse_everywhere_is_told_why_and_waits_for_any_event() {
     // Nothing was said about c.
     let message = decision.unschedulable_message().unwrap();
     assert_eq!(message, "0/3 nodes are available: 1 never, 1 no gpu.");
-    let Some(Failure::Refused(refusal)) = decision.failure() else { panic!("{:?}", decision.failure()) };
+    let Some(AttemptFailure::Refused(refusal)) = decision.failure() else {
+        panic!("{:?}", decision.failure())
+    };
     assert_eq!(refusal.plugins.iter().map(|name| &**name).collect::<Vec<_>>(), ["Extender"]);
     assert_eq!(decision.rejected.len(), 3);
 }
@@ -279,6 +281,8 @@ fn where_room_is_made() {
     // (extenders, proposals, where room is made)
     let cases = [
         (one(), vec![proposal("b", &["two"])], "b two"),
+        // Named twice, a victim is evicted once.
+        (one(), vec![proposal("b", &["two", "two"])], "b two"),
         (one(), vec![], none),
         (one(), vec![proposal("a", &[])], no_victims),
         (may_fail(), vec![proposal("a", &[]), proposal("b", &["two"])], "b two"),
@@ -338,7 +342,7 @@ fn a_cluster_that_changes_while_an_extender_is_asked_is_looked_at_anew() {
     let mut engine = engine_with(three_nodes(), settings);
     let waiting = pod("p").container(&[("cpu", "3")]).pod();
     let mut answers = ExtenderAnswers::default();
-    let Some(Step::Call(call)) = engine.decide_with(&waiting, &mut answers) else { panic!("it asks") };
+    let Some(CycleStep::Call(call)) = engine.decide_with(&waiting, &mut answers) else { panic!("it asks") };
     // Meanwhile a and b fill up, and d comes: it was not asked about.
     for (name, node) in [("x", "a"), ("y", "b")] {
         engine.assume(&pod(name).container(&[("cpu", "3")]).pod(), node.into());
@@ -347,18 +351,20 @@ fn a_cluster_that_changes_while_an_extender_is_asked_is_looked_at_anew() {
     let answer = sieve(&call, "a b c");
     let roles = engine.extenders().to_vec();
     answers.add(&roles, call, answer);
-    let Some(Step::Decided(decision)) = engine.decide_with(&waiting, &mut answers) else {
+    let Some(CycleStep::Decided(decision)) = engine.decide_with(&waiting, &mut answers) else {
         panic!("all is known")
     };
     assert_eq!(decision.node().map(|name| &**name), Some("c"));
 
     // And then c, too: only the new node is left, and asked about.
     engine.assume(&pod("z").container(&[("cpu", "3")]).pod(), "c".into());
-    let Some(Step::Call(call)) = engine.decide_with(&waiting, &mut answers) else { panic!("it asks again") };
+    let Some(CycleStep::Call(call)) = engine.decide_with(&waiting, &mut answers) else {
+        panic!("it asks again")
+    };
     assert_eq!(line(&call), "filter 0: d");
     let answer = sieve(&call, "d");
     answers.add(&roles, call, answer);
-    let Some(Step::Decided(decision)) = engine.decide_with(&waiting, &mut answers) else {
+    let Some(CycleStep::Decided(decision)) = engine.decide_with(&waiting, &mut answers) else {
         panic!("all is known")
     };
     assert_eq!(decision.node().map(|name| &**name), Some("d"));

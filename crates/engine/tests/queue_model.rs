@@ -5,11 +5,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::json;
-use supercargo_engine::{Backoff, Failure, Place, Popped, QueueSettings, Refusal, Removal, SchedulingQueue};
+use supercargo_engine::{
+    AttemptFailure, Backoff, Popped, QueuePlace, QueueSettings, Refusal, Removal, SchedulingQueue,
+};
 use supercargo_framework::{
     Verdict,
     changes::{Happened, pod_events},
-    event::{Action, Change, Event, EventInterest, KeptChange, Resource},
+    event::{ActionType, Change, ClusterEvent, EventInterest, EventResource, KeptChange},
     points::{PreEnqueue, Requeue},
     preemption::{Claim, Nominations},
     profile::{Choice, Profile, ProfileSpec},
@@ -49,15 +51,15 @@ fn selects() -> Vec<EventInterest> {
     };
     let own = |pod: &Pod, _: Option<&Pod>, after: Option<&Pod>| after.is_some_and(|p| p.uid == pod.uid);
     vec![
-        EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeLabel]).if_node(fits),
-        EventInterest::new(Resource::Pod, [Action::UpdatePodLabel]).if_pod(own),
+        EventInterest::new(EventResource::Node, [ActionType::Add, ActionType::UpdateNodeLabel]).if_node(fits),
+        EventInterest::new(EventResource::Pod, [ActionType::UpdatePodLabel]).if_pod(own),
     ]
 }
 
 fn waits() -> Vec<EventInterest> {
     vec![
-        EventInterest::new(Resource::Pod, [Action::Delete]),
-        EventInterest::new(Resource::Node, [Action::Delete]),
+        EventInterest::new(EventResource::Pod, [ActionType::Delete]),
+        EventInterest::new(EventResource::Node, [ActionType::Delete]),
     ]
 }
 
@@ -87,7 +89,7 @@ enum Spot {
 }
 
 /// What the slow queue knows about a pod.
-struct Known {
+struct ModelPod {
     pod: Arc<Pod>,
     spot: Spot,
     arrival: usize,
@@ -100,7 +102,7 @@ struct Known {
 }
 
 enum Seen {
-    Event(Event, Arc<KeptChange>),
+    Event(ClusterEvent, Arc<KeptChange>),
     Activated(Name),
     Flushed,
 }
@@ -108,7 +110,7 @@ enum Seen {
 /// The slow queue.
 struct Model {
     rules: Arc<QueueRules>,
-    pods: BTreeMap<Name, Known>,
+    pods: BTreeMap<Name, ModelPod>,
     /// Everything that ever happened, and whether it happened while a pod was in flight.
     seen: Vec<Seen>,
     /// How much had happened when a pod was taken.
@@ -117,7 +119,7 @@ struct Model {
 }
 
 impl Model {
-    fn worth(&self, known: &Known, event: Event, change: &Change<'_>) -> u8 {
+    fn worth(&self, known: &ModelPod, event: ClusterEvent, change: &Change<'_>) -> u8 {
         let helps = |plugin: &Name| {
             self.rules.interests(plugin).helps(&Cluster::default(), event, &known.pod, change)
         };
@@ -150,7 +152,7 @@ impl Model {
     fn add(&mut self, pod: Arc<Pod>, now: Duration) {
         self.arrivals += 1;
         let (uid, in_flight) = (pod.uid.clone(), self.taken.contains_key(&pod.uid));
-        let known = Known {
+        let known = ModelPod {
             pod,
             spot: Spot::Out,
             arrival: self.arrivals,
@@ -227,7 +229,7 @@ impl Model {
 
     fn pop(&mut self, now: Duration) -> Option<Name> {
         self.advance(now);
-        let turn = |(uid, known): (&Name, &Known)| {
+        let turn = |(uid, known): (&Name, &ModelPod)| {
             let order = (std::cmp::Reverse(known.pod.spec.priority), known.arrival, uid.clone());
             match known.spot {
                 Spot::Active => Some((Duration::ZERO, order)),
@@ -244,14 +246,14 @@ impl Model {
         Some(uid)
     }
 
-    fn park(&mut self, uid: &Name, failure: &Failure, now: Duration) {
+    fn park(&mut self, uid: &Name, failure: &AttemptFailure, now: Duration) {
         let taken = self.taken.remove(uid);
         let Some(known) = self.pods.get_mut(uid) else {
             return;
         };
         match failure {
-            Failure::Error => (known.errors, known.refusal) = (known.errors + 1, Refusal::default()),
-            Failure::Refused(refusal) => {
+            AttemptFailure::Error => (known.errors, known.refusal) = (known.errors + 1, Refusal::default()),
+            AttemptFailure::Refused(refusal) => {
                 (known.errors, known.refusals) = (0, known.refusals + 1);
                 known.refusal = refusal.clone();
             }
@@ -282,13 +284,13 @@ impl Model {
         }
     }
 
-    fn place(&self, uid: &str) -> Option<Place> {
+    fn place(&self, uid: &str) -> Option<QueuePlace> {
         self.pods.get(uid).map(|known| match known.spot {
-            Spot::Active => Place::Active,
-            Spot::KeptBack(_) => Place::Backoff,
-            Spot::Parked if known.held => Place::Gated,
-            Spot::Parked => Place::Unschedulable,
-            Spot::Out => Place::InFlight,
+            Spot::Active => QueuePlace::Active,
+            Spot::KeptBack(_) => QueuePlace::Backoff,
+            Spot::Parked if known.held => QueuePlace::Gated,
+            Spot::Parked => QueuePlace::Unschedulable,
+            Spot::Out => QueuePlace::InFlight,
         })
     }
 }
@@ -378,7 +380,7 @@ impl Run {
             self.queue.done(&uid);
             self.model.taken.remove(&uid);
             if self.random.chance(3) {
-                return self.parks(&uid, Failure::Error);
+                return self.parks(&uid, AttemptFailure::Error);
             }
             self.queue.remove(&uid, Removal::Bound, &mut self.nominations, self.now);
             self.model.pods.remove(&uid);
@@ -392,11 +394,12 @@ impl Run {
                 _ => {}
             }
         }
-        let failure = if refusal.is_empty() { Failure::Error } else { Failure::Refused(refusal) };
+        let failure =
+            if refusal.is_empty() { AttemptFailure::Error } else { AttemptFailure::Refused(refusal) };
         self.parks(&uid, failure);
     }
 
-    fn parks(&mut self, uid: &Name, failure: Failure) {
+    fn parks(&mut self, uid: &Name, failure: AttemptFailure) {
         self.model.park(uid, &failure, self.now);
         self.queue.park(uid, failure, Claim::Kept, &mut self.nominations, self.now);
     }
@@ -447,9 +450,9 @@ impl Run {
     }
 
     fn check(&self) {
-        let places: BTreeMap<Name, Place> =
+        let places: BTreeMap<Name, QueuePlace> =
             self.queue.pending().map(|pending| (pending.pod.uid.clone(), pending.place)).collect();
-        let expected: BTreeMap<Name, Place> =
+        let expected: BTreeMap<Name, QueuePlace> =
             self.model.pods.keys().map(|uid| (uid.clone(), self.model.place(uid).expect("known"))).collect();
         assert_eq!(places, expected, "where pods are");
         for pending in self.queue.pending() {
@@ -458,7 +461,8 @@ impl Run {
         let counts = self.queue.counts();
         let at = |place| places.values().filter(|p| **p == place).count();
         let of_parts = [counts.active, counts.backoff, counts.unschedulable, counts.gated];
-        let by_place = [Place::Active, Place::Backoff, Place::Unschedulable, Place::Gated].map(at);
+        let by_place =
+            [QueuePlace::Active, QueuePlace::Backoff, QueuePlace::Unschedulable, QueuePlace::Gated].map(at);
         assert_eq!(of_parts, by_place, "no pod in two places");
         assert_eq!(counts.in_flight, self.model.taken.len());
         let oldest = self.model.taken.values().min();

@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use supercargo_engine::{Failure, Place, QueueSettings, Refusal, SchedulingQueue};
+use supercargo_engine::{AttemptFailure, QueuePlace, QueueSettings, Refusal, SchedulingQueue};
 use supercargo_framework::{
     event::Change,
     preemption::{Claim, Nominations},
@@ -167,7 +167,7 @@ fn is_woken(profile: &Profile, plugin: &str, changes: &Changes) -> bool {
     queue.add(demanding().pod(), &mut nominations, now);
     queue.pop(now);
     let refusal = Refusal { plugins: [plugin.into()].into(), ..Refusal::default() };
-    queue.park("p", Failure::Refused(refusal), Claim::Kept, &mut nominations, now);
+    queue.park("p", AttemptFailure::Refused(refusal), Claim::Kept, &mut nominations, now);
     let node = |builder: &Option<Builder>| builder.clone().map(Builder::node);
     let pod = |builder: &Option<Builder>| builder.clone().map(Builder::pod);
     match changes {
@@ -184,7 +184,7 @@ fn is_woken(profile: &Profile, plugin: &str, changes: &Changes) -> bool {
         }
         Own(after) => drop(queue.update(after.clone().pod(), &mut nominations, now)),
     }
-    queue.find("p").expect("a known pod").place != Place::Unschedulable
+    queue.find("p").expect("a known pod").place != QueuePlace::Unschedulable
 }
 
 /// What wakes the pods that each plugin refused; nothing else does. Who waits for a node also wakes when any taint
@@ -261,7 +261,7 @@ fn each_plugin_and_each_event() {
 fn the_queue_is_told_who_refused_a_pod() {
     let refused_by = |plugins: &[&str]| {
         let plugins = plugins.iter().map(|name| (*name).into()).collect();
-        Some(Failure::Refused(Refusal { plugins, ..Refusal::default() }))
+        Some(AttemptFailure::Refused(Refusal { plugins, ..Refusal::default() }))
     };
     let wants = |cpu: &str| pod("p").container(&[("cpu", cpu)]);
     let small = || node("small").allocatable("cpu", "1");
@@ -274,7 +274,7 @@ fn the_queue_is_told_who_refused_a_pod() {
     // Before any node is looked at.
     assert_eq!(failure(vec![small()], wants("1").claim("missing")), refused_by(&["VolumeRestrictions"]));
     // Without nodes nobody refused it: it is tried again after a while.
-    assert_eq!(failure(vec![], wants("1")), Some(Failure::Error));
+    assert_eq!(failure(vec![], wants("1")), Some(AttemptFailure::Error));
     // Narrowed to nodes that do not exist: who narrowed them refused it.
     let fields = json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["gone"]}]}]);
     let path = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";

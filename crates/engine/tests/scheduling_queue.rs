@@ -13,10 +13,11 @@ use std::{
 
 use serde_json::json;
 use supercargo_engine::{
-    Backoff, Cause, Failure, Place, Popped, QueueName, QueueSettings, Refusal, Removal, SchedulingQueue,
+    AttemptFailure, Backoff, Popped, QueueName, QueuePlace, QueueSettings, QueueingCause, Refusal, Removal,
+    SchedulingQueue,
 };
 use supercargo_framework::{
-    event::{Change, Event, Resource},
+    event::{Change, ClusterEvent, EventResource},
     points::{QueueSort, QueuedPod},
     preemption::{Claim, Nominations},
     profile::{Choice, Profile, ProfileSpec},
@@ -51,15 +52,15 @@ impl Waiting {
         self
     }
 
-    fn add(&mut self, pod: Builder) -> Option<Place> {
+    fn add(&mut self, pod: Builder) -> Option<QueuePlace> {
         self.queue.add(pod.pod(), &mut self.nominations, self.now)
     }
 
-    fn update(&mut self, pod: Builder) -> Option<Place> {
+    fn update(&mut self, pod: Builder) -> Option<QueuePlace> {
         self.queue.update(pod.pod(), &mut self.nominations, self.now)
     }
 
-    fn remove(&mut self, uid: &str) -> Option<Place> {
+    fn remove(&mut self, uid: &str) -> Option<QueuePlace> {
         self.queue.remove(uid, Removal::Deleted, &mut self.nominations, self.now)
     }
 
@@ -72,11 +73,11 @@ impl Waiting {
         self.pop().map_or_else(String::new, |popped| popped.pod.name.to_string())
     }
 
-    fn refuse(&mut self, uid: &str, plugins: &[&str]) -> Option<Place> {
-        self.park(uid, Failure::Refused(refused_by(plugins)))
+    fn refuse(&mut self, uid: &str, plugins: &[&str]) -> Option<QueuePlace> {
+        self.park(uid, AttemptFailure::Refused(refused_by(plugins)))
     }
 
-    fn park(&mut self, uid: &str, failure: Failure) -> Option<Place> {
+    fn park(&mut self, uid: &str, failure: AttemptFailure) -> Option<QueuePlace> {
         self.queue.park(uid, failure, Claim::Kept, &mut self.nominations, self.now)
     }
 
@@ -84,7 +85,7 @@ impl Waiting {
     fn add_refused(&mut self, pod: Builder, plugins: &[&str]) -> Arc<Pod> {
         self.add(pod);
         let pod = self.pop().expect("its turn").pod;
-        assert_eq!(self.refuse(&pod.uid, plugins), Some(Place::Unschedulable));
+        assert_eq!(self.refuse(&pod.uid, plugins), Some(QueuePlace::Unschedulable));
         pod
     }
 
@@ -96,11 +97,11 @@ impl Waiting {
         self.queue.happened(&Change::Pod(before, after).happened(), self.now);
     }
 
-    fn place(&self, uid: &str) -> Option<Place> {
+    fn place(&self, uid: &str) -> Option<QueuePlace> {
         self.queue.find(uid).map(|pending| pending.place)
     }
 
-    fn came(&self, queue: QueueName, cause: Cause) -> u64 {
+    fn came(&self, queue: QueueName, cause: QueueingCause) -> u64 {
         self.queue.incoming().get(&(queue, cause)).copied().unwrap_or_default()
     }
 }
@@ -125,7 +126,7 @@ fn big_node(name: &str) -> Node {
 fn turns_follow_priority_then_arrival() {
     let mut waiting = Waiting::new();
     for (name, priority) in [("a", 0), ("b", 10), ("c", 0), ("d", -5)] {
-        assert_eq!(waiting.add(pod(name).priority(priority)), Some(Place::Active));
+        assert_eq!(waiting.add(pod(name).priority(priority)), Some(QueuePlace::Active));
     }
     assert_eq!(["b", "a", "c", "d", ""].map(|_| waiting.next()), ["b", "a", "c", "d", ""]);
     assert_eq!(waiting.queue.counts().in_flight, 4);
@@ -148,10 +149,13 @@ fn a_refused_pod_waits_for_what_can_help_it() {
     // Labels do not help, nor does a node that is too small.
     waiting.at(5_000).node(Some(&small), Some(&labelled));
     waiting.node(None, Some(&tiny));
-    assert_eq!((waiting.place("p"), waiting.next()), (Some(Place::Unschedulable), String::new()));
+    assert_eq!((waiting.place("p"), waiting.next()), (Some(QueuePlace::Unschedulable), String::new()));
     waiting.node(None, Some(&small));
-    assert_eq!((waiting.place("p"), waiting.next()), (Some(Place::Active), "p".to_owned()));
-    let cause = Cause::Event(Event::new(Resource::Node, supercargo_framework::event::Action::Add));
+    assert_eq!((waiting.place("p"), waiting.next()), (Some(QueuePlace::Active), "p".to_owned()));
+    let cause = QueueingCause::Event(ClusterEvent::new(
+        EventResource::Node,
+        supercargo_framework::event::ActionType::Add,
+    ));
     assert_eq!(waiting.came(QueueName::Active, cause), 1);
 }
 
@@ -162,7 +166,7 @@ fn a_pod_that_is_woken_too_early_is_kept_back() {
     waiting.add_refused(wants_cpu("p"), &["NodeResourcesFit"]);
     waiting.add(pod("other"));
     waiting.at(500).node(None, Some(&big_node("n")));
-    assert_eq!(waiting.place("p"), Some(Place::Backoff));
+    assert_eq!(waiting.place("p"), Some(QueuePlace::Backoff));
     // Somebody else waits for a turn, and gets it.
     assert_eq!(waiting.next(), "other");
     waiting.add(pod("another"));
@@ -170,7 +174,7 @@ fn a_pod_that_is_woken_too_early_is_kept_back() {
     waiting.add(pod("third"));
     // Its window is over: it came before the third.
     assert_eq!(waiting.at(2_000).next(), "p");
-    assert_eq!(waiting.came(QueueName::Active, Cause::BackoffComplete), 1);
+    assert_eq!(waiting.came(QueueName::Active, QueueingCause::BackoffComplete), 1);
 }
 
 #[test]
@@ -178,10 +182,10 @@ fn an_idle_queue_does_not_keep_pods_back() {
     let mut waiting = Waiting::new();
     waiting.add_refused(wants_cpu("p"), &["NodeResourcesFit"]);
     waiting.node(None, Some(&big_node("n")));
-    assert_eq!(waiting.place("p"), Some(Place::Backoff));
+    assert_eq!(waiting.place("p"), Some(QueuePlace::Backoff));
     assert_eq!(waiting.queue.next_due(), Some(Duration::ZERO));
     assert_eq!(waiting.next(), "p");
-    assert_eq!(waiting.came(QueueName::Active, Cause::PopFromBackoffQ), 1);
+    assert_eq!(waiting.came(QueueName::Active, QueueingCause::PopFromBackoffQ), 1);
 }
 
 #[test]
@@ -192,7 +196,7 @@ fn errors_are_waited_out_even_if_the_queue_is_idle() {
     let mut at = 0;
     for back in [2_000, 5_000, 10_000, 19_000, 30_000, 41_000] {
         let popped = waiting.at(at).pop().expect("its turn");
-        assert_eq!(waiting.park(&popped.pod.uid, Failure::Error), Some(Place::Backoff));
+        assert_eq!(waiting.park(&popped.pod.uid, AttemptFailure::Error), Some(QueuePlace::Backoff));
         assert_eq!(waiting.at(back - 1).next(), "");
         assert_eq!(waiting.queue.next_due(), Some(Duration::from_millis(back)));
         at = back;
@@ -206,17 +210,17 @@ fn a_refusal_ends_a_row_of_errors() {
     waiting.add(wants_cpu("p"));
     for (at, back) in [(0, 2_000), (2_000, 5_000)] {
         assert_eq!(waiting.at(at).next(), "p");
-        waiting.park("p", Failure::Error);
+        waiting.park("p", AttemptFailure::Error);
         assert_eq!(waiting.at(back - 1).next(), "");
     }
     assert_eq!(waiting.at(5_000).next(), "p");
     waiting.refuse("p", &["NodeResourcesFit"]);
     waiting.at(6_999).node(None, Some(&big_node("n")));
-    assert_eq!(waiting.place("p"), Some(Place::Backoff), "the first refusal: one second");
+    assert_eq!(waiting.place("p"), Some(QueuePlace::Backoff), "the first refusal: one second");
     let Some(until) = waiting.queue.find("p").and_then(|pending| pending.until) else { panic!("kept back") };
     assert_eq!(until, Duration::from_secs(7));
     assert_eq!(waiting.next(), "p");
-    waiting.park("p", Failure::Error);
+    waiting.park("p", AttemptFailure::Error);
     let until = waiting.queue.find("p").and_then(|pending| pending.until);
     assert_eq!(until, Some(Duration::from_secs(8)), "the first error of a new row");
 }
@@ -227,7 +231,7 @@ fn without_backoff_pods_come_back_at_once() {
     let mut waiting = Waiting::with(QueueSettings { backoff, ..QueueSettings::default() });
     waiting.add(pod("p"));
     assert_eq!(waiting.next(), "p");
-    assert_eq!(waiting.park("p", Failure::Error), Some(Place::Active));
+    assert_eq!(waiting.park("p", AttemptFailure::Error), Some(QueuePlace::Active));
 }
 
 #[test]
@@ -248,25 +252,25 @@ fn pods_that_wait_for_something_in_particular_are_not_kept_back() {
     waiting.next();
     let pending =
         Refusal { plugins: ["TaintToleration".into()].into(), pending: ["NodeResourcesFit".into()].into() };
-    waiting.park("p", Failure::Refused(pending));
+    waiting.park("p", AttemptFailure::Refused(pending));
     waiting.node(None, Some(&big_node("n")));
-    assert_eq!(waiting.place("p"), Some(Place::Active));
+    assert_eq!(waiting.place("p"), Some(QueuePlace::Active));
 }
 
 #[test]
 fn gated_pods_wait_for_their_gates() {
     let mut waiting = Waiting::new();
-    assert_eq!(waiting.add(gated("p").set("/status/nominatedNodeName", "n")), Some(Place::Gated));
+    assert_eq!(waiting.add(gated("p").set("/status/nominatedNodeName", "n")), Some(QueuePlace::Gated));
     assert!(waiting.nominations.is_empty());
     waiting.node(None, Some(&big_node("n")));
     let two = gated("q").set("/spec/schedulingGates/-", json!({"name": "too"}));
-    assert_eq!(waiting.add(two), Some(Place::Gated));
-    assert_eq!(waiting.update(gated("q")), Some(Place::Gated));
+    assert_eq!(waiting.add(two), Some(QueuePlace::Gated));
+    assert_eq!(waiting.update(gated("q")), Some(QueuePlace::Gated));
     assert_eq!(waiting.next(), "");
     assert_eq!(waiting.queue.counts().gated, 2);
     let reasons: Vec<_> = waiting.queue.refused_by_plugin().map(|(_, p, n)| (p.to_string(), n)).collect();
     assert_eq!(reasons, [("SchedulingGates".to_owned(), 2)]);
-    assert_eq!(waiting.update(pod("q")), Some(Place::Active));
+    assert_eq!(waiting.update(pod("q")), Some(QueuePlace::Active));
     assert_eq!(waiting.next(), "q");
     assert_eq!(waiting.queue.counts().gated, 1);
 }
@@ -296,7 +300,11 @@ fn an_event_between_decision_and_parking_is_not_lost() {
         // While it is being scheduled.
         happens(&mut waiting);
         let place = waiting.refuse("p", &["NodeResourcesFit"]);
-        assert_eq!(place, Some(if *helps { Place::Backoff } else { Place::Unschedulable }), "case {i}");
+        assert_eq!(
+            place,
+            Some(if *helps { QueuePlace::Backoff } else { QueuePlace::Unschedulable }),
+            "case {i}"
+        );
         let counts = waiting.queue.counts();
         assert_eq!((counts.in_flight, counts.in_flight_events), (0, 0), "case {i}");
     }
@@ -347,14 +355,14 @@ fn a_pod_changed_while_it_is_scheduled_comes_back_in_its_new_version() {
     let mut waiting = Waiting::new();
     waiting.add(pod("p"));
     waiting.next();
-    assert_eq!(waiting.update(tolerant()), Some(Place::InFlight));
+    assert_eq!(waiting.update(tolerant()), Some(QueuePlace::InFlight));
     // The new toleration can help with taints.
-    assert_eq!(waiting.refuse("p", &["TaintToleration"]), Some(Place::Backoff));
+    assert_eq!(waiting.refuse("p", &["TaintToleration"]), Some(QueuePlace::Backoff));
     let popped = waiting.pop().expect("its turn");
     assert_eq!(popped.pod.spec.tolerations.len(), 1);
     // Its priority does not help by itself, but holds from now on.
     waiting.update(tolerant().priority(7));
-    assert_eq!(waiting.refuse("p", &["TaintToleration"]), Some(Place::Unschedulable));
+    assert_eq!(waiting.refuse("p", &["TaintToleration"]), Some(QueuePlace::Unschedulable));
     assert_eq!(waiting.queue.find("p").map(|pending| pending.pod.spec.priority), Some(7));
 }
 
@@ -364,26 +372,26 @@ fn updates_reach_a_pod_wherever_it_is() {
     let mut waiting = Waiting::new();
     waiting.add(pod("a"));
     waiting.add(pod("b"));
-    assert_eq!(waiting.update(pod("b").priority(5)), Some(Place::Active));
+    assert_eq!(waiting.update(pod("b").priority(5)), Some(QueuePlace::Active));
     assert_eq!([waiting.next(), waiting.next()], ["b", "a"]);
     // Kept back: likewise.
     for name in ["a", "b"] {
         waiting.node(None, Some(&big_node("n")));
-        assert_eq!(waiting.refuse(name, &["NodeName"]), Some(Place::Backoff));
+        assert_eq!(waiting.refuse(name, &["NodeName"]), Some(QueuePlace::Backoff));
     }
-    assert_eq!(waiting.update(pod("a").priority(9)), Some(Place::Backoff));
+    assert_eq!(waiting.update(pod("a").priority(9)), Some(QueuePlace::Backoff));
     assert_eq!([waiting.next(), waiting.next()], ["a", "b"]);
     // After an error.
-    waiting.park("a", Failure::Error);
-    assert_eq!(waiting.update(pod("a").priority(1)), Some(Place::Backoff));
+    waiting.park("a", AttemptFailure::Error);
+    assert_eq!(waiting.update(pod("a").priority(1)), Some(QueuePlace::Backoff));
     // Parked: only what can help moves it.
-    assert_eq!(waiting.refuse("b", &["TaintToleration"]), Some(Place::Unschedulable));
-    assert_eq!(waiting.update(pod("b").priority(6)), Some(Place::Unschedulable));
+    assert_eq!(waiting.refuse("b", &["TaintToleration"]), Some(QueuePlace::Unschedulable));
+    assert_eq!(waiting.update(pod("b").priority(6)), Some(QueuePlace::Unschedulable));
     let tolerant = pod("b").toleration(json!({"operator": "Exists"}));
-    assert_eq!(waiting.update(tolerant), Some(Place::Backoff));
+    assert_eq!(waiting.update(tolerant), Some(QueuePlace::Backoff));
     // Unknown: it is taken in. Bound: it leaves.
-    assert_eq!(waiting.update(pod("new")), Some(Place::Active));
-    assert_eq!(waiting.update(pod("new").on("n")), Some(Place::Active));
+    assert_eq!(waiting.update(pod("new")), Some(QueuePlace::Active));
+    assert_eq!(waiting.update(pod("new").on("n")), Some(QueuePlace::Active));
     assert_eq!(waiting.place("new"), None);
 }
 
@@ -391,23 +399,23 @@ fn updates_reach_a_pod_wherever_it_is() {
 fn pods_are_removed_wherever_they_are() {
     let mut waiting = Waiting::new();
     waiting.add(pod("active"));
-    assert_eq!(waiting.remove("active"), Some(Place::Active));
+    assert_eq!(waiting.remove("active"), Some(QueuePlace::Active));
     waiting.add(gated("gated"));
-    assert_eq!(waiting.remove("gated"), Some(Place::Gated));
+    assert_eq!(waiting.remove("gated"), Some(QueuePlace::Gated));
     waiting.add_refused(pod("parked"), &["NodeName"]);
     waiting.add_refused(pod("parked too"), &["NodeName"]);
-    assert_eq!(waiting.remove("parked"), Some(Place::Unschedulable));
-    assert_eq!(waiting.remove("parked too"), Some(Place::Unschedulable));
+    assert_eq!(waiting.remove("parked"), Some(QueuePlace::Unschedulable));
+    assert_eq!(waiting.remove("parked too"), Some(QueuePlace::Unschedulable));
     waiting.add(pod("error"));
     waiting.next();
-    waiting.park("error", Failure::Error);
-    assert_eq!(waiting.remove("error"), Some(Place::Backoff));
+    waiting.park("error", AttemptFailure::Error);
+    assert_eq!(waiting.remove("error"), Some(QueuePlace::Backoff));
     waiting.add_refused(pod("kept back"), &["NodeName"]);
     waiting.node(None, Some(&big_node("n")));
-    assert_eq!(waiting.remove("kept back"), Some(Place::Backoff));
+    assert_eq!(waiting.remove("kept back"), Some(QueuePlace::Backoff));
     waiting.add(pod("in flight"));
     waiting.next();
-    assert_eq!(waiting.remove("in flight"), Some(Place::InFlight));
+    assert_eq!(waiting.remove("in flight"), Some(QueuePlace::InFlight));
     assert_eq!(waiting.refuse("in flight", &["NodeName"]), None);
     assert_eq!(waiting.remove("in flight"), None);
     assert_eq!(waiting.at(1_000_000).next(), "");
@@ -421,14 +429,14 @@ fn a_pod_recreated_under_its_name_is_another_pod() {
     let again = || pod("p").set("/metadata/uid", "second");
     let mut waiting = Waiting::new();
     waiting.add(pod("p"));
-    assert_eq!(waiting.add(again()), Some(Place::Active));
+    assert_eq!(waiting.add(again()), Some(QueuePlace::Active));
     assert_eq!(waiting.pop().map(|popped| popped.pod.uid.to_string()), Some("second".to_owned()));
     assert_eq!(waiting.next(), "");
     // While the first one is being scheduled.
     let mut waiting = Waiting::new();
     waiting.add(pod("p"));
     waiting.next();
-    assert_eq!(waiting.add(again()), Some(Place::Active));
+    assert_eq!(waiting.add(again()), Some(QueuePlace::Active));
     assert_eq!(waiting.refuse("p", &["NodeName"]), None);
     assert_eq!(waiting.queue.pending().map(|p| p.pod.uid.to_string()).collect::<Vec<_>>(), ["second"]);
     assert_eq!(waiting.queue.counts().in_flight, 0);
@@ -440,9 +448,9 @@ fn a_pod_put_in_again_while_in_flight_is_not_scheduled_twice() {
     waiting.add(pod("p"));
     waiting.next();
     waiting.remove("p");
-    assert_eq!(waiting.add(pod("p")), Some(Place::InFlight));
+    assert_eq!(waiting.add(pod("p")), Some(QueuePlace::InFlight));
     assert_eq!(waiting.next(), "");
-    assert_eq!(waiting.refuse("p", &["NodeName"]), Some(Place::Unschedulable));
+    assert_eq!(waiting.refuse("p", &["NodeName"]), Some(QueuePlace::Unschedulable));
 }
 
 #[test]
@@ -451,13 +459,13 @@ fn a_failed_binding_brings_the_pod_back() {
     waiting.add(pod("p"));
     waiting.next();
     waiting.queue.done("p");
-    assert_eq!(waiting.place("p"), Some(Place::InFlight));
-    assert_eq!(waiting.update(pod("p").label("a", "b")), Some(Place::InFlight));
-    assert_eq!(waiting.park("p", Failure::Error), Some(Place::Backoff));
+    assert_eq!(waiting.place("p"), Some(QueuePlace::InFlight));
+    assert_eq!(waiting.update(pod("p").label("a", "b")), Some(QueuePlace::InFlight));
+    assert_eq!(waiting.park("p", AttemptFailure::Error), Some(QueuePlace::Backoff));
     assert_eq!(waiting.at(2_000).next(), "p");
     // A refusal without events at hand: they were not kept, so something may have been missed.
     waiting.queue.done("p");
-    assert_eq!(waiting.refuse("p", &["NodeName"]), Some(Place::Backoff));
+    assert_eq!(waiting.refuse("p", &["NodeName"]), Some(QueuePlace::Backoff));
 }
 
 #[test]
@@ -469,8 +477,8 @@ fn pods_that_wait_for_too_long_are_tried_anyway_and_counted() {
     assert_eq!(waiting.at(329_999).next(), "");
     let popped = waiting.at(330_000).pop().expect("its turn");
     assert!(popped.after_flush);
-    assert_eq!(waiting.came(QueueName::Active, Cause::UnschedulableTimeout), 1);
-    assert_eq!(waiting.came(QueueName::Unschedulable, Cause::UnschedulableTimeout), 1, "still gated");
+    assert_eq!(waiting.came(QueueName::Active, QueueingCause::UnschedulableTimeout), 1);
+    assert_eq!(waiting.came(QueueName::Unschedulable, QueueingCause::UnschedulableTimeout), 1, "still gated");
     waiting.queue.bound(&popped);
     assert_eq!(waiting.queue.bound_after_flush(), 1);
     // The gated one is looked at again after as long a time.
@@ -496,16 +504,16 @@ fn pods_can_be_given_their_turn() {
     waiting.add_refused(pod("parked"), &["NodeName"]);
     waiting.add(pod("error"));
     waiting.next();
-    waiting.park("error", Failure::Error);
+    waiting.park("error", AttemptFailure::Error);
     waiting.add(gated("gated"));
     waiting.add(pod("flies"));
     waiting.next();
     waiting.queue.activate(["parked", "error", "gated", "flies", "unknown"], waiting.now);
-    assert_eq!(waiting.place("parked"), Some(Place::Active));
-    assert_eq!(waiting.place("error"), Some(Place::Active));
-    assert_eq!(waiting.place("gated"), Some(Place::Gated));
-    assert_eq!(waiting.came(QueueName::Active, Cause::ForceActivate), 2);
-    assert_eq!(waiting.refuse("flies", &["NodeName"]), Some(Place::Backoff));
+    assert_eq!(waiting.place("parked"), Some(QueuePlace::Active));
+    assert_eq!(waiting.place("error"), Some(QueuePlace::Active));
+    assert_eq!(waiting.place("gated"), Some(QueuePlace::Gated));
+    assert_eq!(waiting.came(QueueName::Active, QueueingCause::ForceActivate), 2);
+    assert_eq!(waiting.refuse("flies", &["NodeName"]), Some(QueuePlace::Backoff));
 }
 
 #[test]
@@ -514,8 +522,8 @@ fn a_plugin_that_judges_otherwise_gives_those_that_it_refused_their_turn() {
     waiting.add_refused(pod("its"), &["NodeName"]);
     waiting.add_refused(pod("anothers"), &["NodeResourcesFit"]);
     waiting.queue.plugin_changed("NodeName", waiting.now);
-    assert_eq!(waiting.place("its"), Some(Place::Active));
-    assert_eq!(waiting.place("anothers"), Some(Place::Unschedulable));
+    assert_eq!(waiting.place("its"), Some(QueuePlace::Active));
+    assert_eq!(waiting.place("anothers"), Some(QueuePlace::Unschedulable));
 }
 
 #[test]
@@ -526,7 +534,7 @@ fn claims_to_nodes_follow_the_pod_through_the_queue() {
     waiting.add(claims("p", "a").priority(5));
     assert_eq!(waiting.nominations.node_of("p").map(|n| &**n), Some("a"));
     waiting.next();
-    let failure = Failure::Refused(refused_by(&["NodeResourcesFit"]));
+    let failure = AttemptFailure::Refused(refused_by(&["NodeResourcesFit"]));
     waiting.queue.park("p", failure.clone(), Claim::On("b".into()), &mut waiting.nominations, waiting.now);
     assert_eq!(waiting.nominations.node_of("p").map(|n| &**n), Some("b"));
     // Pods that had to leave the room to it are tried again when it gives it up; more important ones never had to.
@@ -537,7 +545,7 @@ fn claims_to_nodes_follow_the_pod_through_the_queue() {
     assert_eq!(waiting.nominations.node_of("p").map(|n| &**n), Some("c"));
     assert_eq!(
         ["low", "equal", "high"].map(|p| waiting.place(p).unwrap()),
-        [Place::Active, Place::Active, Place::Unschedulable]
+        [QueuePlace::Active, QueuePlace::Active, QueuePlace::Unschedulable]
     );
     waiting.remove("p");
     assert!(waiting.nominations.is_empty());
@@ -549,12 +557,12 @@ fn a_claim_given_up_by_a_deleted_pod_wakes_others() {
     waiting.add_refused(wants_cpu("low"), &["NodeResourcesFit"]);
     waiting.add(wants_cpu("p").priority(1).set("/status/nominatedNodeName", "a"));
     waiting.at(50_000).remove("p");
-    assert_eq!(waiting.place("low"), Some(Place::Active));
+    assert_eq!(waiting.place("low"), Some(QueuePlace::Active));
 }
 
 #[test]
 fn a_pod_alone_in_the_queue_is_tried_again_in_bounded_time() {
-    for failure in [Failure::Error, Failure::Refused(refused_by(&["NodeName"]))] {
+    for failure in [AttemptFailure::Error, AttemptFailure::Refused(refused_by(&["NodeName"]))] {
         let mut waiting = Waiting::new();
         waiting.add(pod("p"));
         for _ in 0..10 {
@@ -600,8 +608,8 @@ fn refusals_by_extenders_are_helped_by_any_event() {
     waiting.add(pod("q"));
     waiting.next();
     waiting.node(Some(&node("n").node()), Some(&annotated));
-    assert_eq!(waiting.place("p"), Some(Place::Backoff));
-    assert_eq!(waiting.refuse("q", &["Extender"]), Some(Place::Backoff));
+    assert_eq!(waiting.place("p"), Some(QueuePlace::Backoff));
+    assert_eq!(waiting.refuse("q", &["Extender"]), Some(QueuePlace::Backoff));
 }
 
 #[test]
@@ -613,8 +621,8 @@ fn each_profile_asks_its_own_plugins() {
     let mut queue = SchedulingQueue::new([one.queue_rules(), two.queue_rules()], QueueSettings::default());
     let mut nominations = Nominations::default();
     let mut add = |pod: Builder| queue.add(pod.pod(), &mut nominations, Duration::ZERO);
-    assert_eq!(add(gated("p")), Some(Place::Gated));
-    assert_eq!(add(gated("q").set("/spec/schedulerName", "two")), Some(Place::Active));
+    assert_eq!(add(gated("p")), Some(QueuePlace::Gated));
+    assert_eq!(add(gated("q").set("/spec/schedulerName", "two")), Some(QueuePlace::Active));
 }
 
 #[test]
@@ -671,7 +679,7 @@ fn an_order_that_contradicts_itself_loses_nobody() {
     assert_eq!((popped.len(), urgent), (200, 100));
     for popped in popped.drain(..) {
         waiting.node(None, Some(&big_node("n")));
-        assert_eq!(waiting.refuse(&popped.pod.uid, &["NodeName"]), Some(Place::Backoff));
+        assert_eq!(waiting.refuse(&popped.pod.uid, &["NodeName"]), Some(QueuePlace::Backoff));
     }
     for i in 0..100 {
         waiting.update(pod(&format!("p{i}")).priority(2));

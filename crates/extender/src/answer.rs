@@ -196,7 +196,8 @@ pub(crate) fn preempt(body: &[u8], candidates: &[Candidate]) -> Result<Vec<Propo
     for Candidate { node, .. } in candidates {
         let Some(victims) = result.nodes.remove(node) else { continue };
         let MetaVictims { pods, budget_violations } = victims.unwrap_or_default();
-        let victims = pods.into_iter().flatten().map(|pod| Name::from(pod.uid)).collect();
+        // No pod has a uid so long that it is cut; whoever says that it is not there names it.
+        let victims = pods.into_iter().flatten().map(|pod| Name::from(&*clip(&pod.uid))).collect();
         proposals.push(Proposal { node: node.clone(), victims, budget_violations });
     }
     match result.nodes.keys().next() {
@@ -296,6 +297,19 @@ mod tests {
         let body = format!(r#"{{"FailedNodes":{{"a":"{}"}}}}"#, "no ".repeat(5_000_000));
         let sieved = filter(body.as_bytes(), &names("a"), true, Strictness::Lenient).unwrap();
         assert!(sieved.failed["a"].len() < 1100, "{}", sieved.failed["a"].len());
+    }
+
+    #[test]
+    fn uids_are_cut() {
+        let candidates = [Candidate { node: "a".into(), victims: Vec::new(), budget_violations: 0 }];
+        let uid = "u".repeat(5_000_000);
+        let body = format!(
+            r#"{{"NodeNameToMetaVictims":{{"a":{{"Pods":[{{"UID":"{uid}"}},{{"UID":"short"}}]}}}}}}"#
+        );
+        let proposals = preempt(body.as_bytes(), &candidates).unwrap();
+        let [long, short] = &proposals[0].victims[..] else { panic!("two victims") };
+        assert!(long.len() < 1100, "{}", long.len());
+        assert_eq!(&**short, "short");
     }
 
     /// The points in the order of the nodes' names, and how often what was passed over.

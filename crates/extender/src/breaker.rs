@@ -16,7 +16,7 @@ pub(crate) struct Breaker {
 
 /// What has changed with an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum CircuitChange {
     Same,
     Rests,
     IsBack,
@@ -29,18 +29,18 @@ impl Breaker {
         self.rests_until.is_none_or(|until| now >= until)
     }
 
-    pub(crate) fn succeeded(&mut self) -> Turn {
+    pub(crate) fn succeeded(&mut self) -> CircuitChange {
         self.failures = 0;
-        if self.rests_until.take().is_some() { Turn::IsBack } else { Turn::Same }
+        if self.rests_until.take().is_some() { CircuitChange::IsBack } else { CircuitChange::Same }
     }
 
-    pub(crate) fn failed(&mut self, now: Duration) -> Turn {
+    pub(crate) fn failed(&mut self, now: Duration) -> CircuitChange {
         self.failures = self.failures.saturating_add(1);
         if self.failures < FAILURES_IN_A_ROW {
-            return Turn::Same;
+            return CircuitChange::Same;
         }
         let rested = self.rests_until.replace(now + REST).is_some();
-        if rested { Turn::Same } else { Turn::Rests }
+        if rested { CircuitChange::Same } else { CircuitChange::Rests }
     }
 }
 
@@ -55,20 +55,20 @@ mod tests {
     #[test]
     fn three_failures_in_a_row_make_it_rest_and_a_success_brings_it_back() {
         let mut breaker = Breaker::default();
-        assert_eq!(breaker.failed(at(0)), Turn::Same);
-        assert_eq!(breaker.failed(at(1)), Turn::Same);
-        assert_eq!(breaker.succeeded(), Turn::Same);
-        assert_eq!(breaker.failed(at(2)), Turn::Same);
-        assert_eq!(breaker.failed(at(3)), Turn::Same);
+        assert_eq!(breaker.failed(at(0)), CircuitChange::Same);
+        assert_eq!(breaker.failed(at(1)), CircuitChange::Same);
+        assert_eq!(breaker.succeeded(), CircuitChange::Same);
+        assert_eq!(breaker.failed(at(2)), CircuitChange::Same);
+        assert_eq!(breaker.failed(at(3)), CircuitChange::Same);
         assert!(breaker.may_call(at(3)));
-        assert_eq!(breaker.failed(at(4)), Turn::Rests);
+        assert_eq!(breaker.failed(at(4)), CircuitChange::Rests);
         assert!(!breaker.may_call(at(13)));
         assert!(breaker.may_call(at(14)), "one question tells whether it is back");
-        assert_eq!(breaker.failed(at(15)), Turn::Same, "it is not");
+        assert_eq!(breaker.failed(at(15)), CircuitChange::Same, "it is not");
         assert!(!breaker.may_call(at(24)));
         assert!(breaker.may_call(at(25)));
-        assert_eq!(breaker.succeeded(), Turn::IsBack);
+        assert_eq!(breaker.succeeded(), CircuitChange::IsBack);
         assert!(breaker.may_call(at(25)));
-        assert_eq!(breaker.failed(at(26)), Turn::Same);
+        assert_eq!(breaker.failed(at(26)), CircuitChange::Same);
     }
 }

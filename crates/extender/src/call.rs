@@ -6,12 +6,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use supercargo_engine::extender_calls::{ExtenderAnswer, ExtenderCall, Trouble};
+use supercargo_engine::extender_calls::{ExtenderAnswer, ExtenderCall, ExtenderFailure};
 use supercargo_model::{Name, Pod};
 
 use crate::{
     answer::{self, Prioritized, Strictness, Wrong},
-    extenders::{Extender, Extenders, Load, Verb},
+    extenders::{CallVerb, Extender, Extenders, Load},
     originals::Originals,
     request::{self, Body, Missing},
 };
@@ -29,7 +29,7 @@ pub struct Call {
 
 /// What one extender is sent; or what is missing for that.
 struct Part {
-    body: Result<Body, Trouble>,
+    body: Result<Body, ExtenderFailure>,
     load: Load,
 }
 
@@ -38,7 +38,7 @@ impl Extenders {
     pub fn prepare(&self, pod: &Pod, question: ExtenderCall, originals: &Originals) -> Call {
         let part = |extender: usize| {
             let extender = &self.all()[extender];
-            let unasked = |Missing(what)| Trouble {
+            let unasked = |Missing(what)| ExtenderFailure {
                 message: format!(
                     "extender {:?} cannot be asked: nothing is known of {what}",
                     extender.name()
@@ -68,12 +68,12 @@ impl Extenders {
                 let extender = &self.all()[*extender];
                 let names_only = extender.knows_nodes();
                 let read = |body: &[u8]| answer::filter(body, nodes, names_only, self.strictness());
-                ExtenderAnswer::Filter(self.part(extender, Verb::Filter, next(), read).await)
+                ExtenderAnswer::Filter(self.part(extender, CallVerb::Filter, next(), read).await)
             }
             ExtenderCall::Preempt { extender, candidates } => {
                 let extender = &self.all()[*extender];
                 let read = |body: &[u8]| answer::preempt(body, candidates);
-                ExtenderAnswer::Preempt(self.part(extender, Verb::Preempt, next(), read).await)
+                ExtenderAnswer::Preempt(self.part(extender, CallVerb::Preempt, next(), read).await)
             }
             ExtenderCall::Prioritize { extenders, nodes } => {
                 let left = AtomicUsize::new(extenders.len());
@@ -97,10 +97,10 @@ impl Extenders {
     async fn part<T>(
         &self,
         extender: &Extender,
-        verb: Verb,
+        verb: CallVerb,
         part: Part,
         read: impl Fn(&[u8]) -> Result<T, Wrong>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, ExtenderFailure> {
         let Part { body, load: _until_the_end } = part;
         self.one(extender, verb, body?, read).await
     }
@@ -112,10 +112,10 @@ impl Extenders {
         extender: &Extender,
         part: Part,
         nodes: &[Name],
-    ) -> Result<HashMap<Name, i64>, Trouble> {
+    ) -> Result<HashMap<Name, i64>, ExtenderFailure> {
         let strictness = self.strictness();
         let read = |body: &[u8]| answer::prioritize(body, nodes, strictness);
-        match self.part(extender, Verb::Prioritize, part, read).await {
+        match self.part(extender, CallVerb::Prioritize, part, read).await {
             Ok(Prioritized { points, anomalies }) => {
                 for (anomaly, (count, example)) in &anomalies {
                     self.tell_tolerated(extender, *anomaly, *count, example);
@@ -127,7 +127,7 @@ impl Extenders {
                 if !invalid || extender.is_ignorable() {
                     self.tell_left_out(extender, &trouble.message);
                 }
-                Err(Trouble { invalid, ..trouble })
+                Err(ExtenderFailure { invalid, ..trouble })
             }
         }
     }

@@ -48,7 +48,7 @@ pub struct Reply {
 
 /// Why nothing came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failed {
+pub enum TransportError {
     /// The body did not end within the bytes that it may have.
     TooLong,
     /// The connection could not be made, or broke.
@@ -63,7 +63,7 @@ pub trait Transport: Send + Sync + 'static {
         url: &str,
         body: Vec<Bytes>,
         max_bytes: usize,
-    ) -> BoxFuture<'static, Result<Reply, Failed>>;
+    ) -> BoxFuture<'static, Result<Reply, TransportError>>;
 }
 
 /// HTTP. It lives on a tokio runtime.
@@ -123,19 +123,19 @@ impl Transport for Http {
         url: &str,
         body: Vec<Bytes>,
         max_bytes: usize,
-    ) -> BoxFuture<'static, Result<Reply, Failed>> {
+    ) -> BoxFuture<'static, Result<Reply, TransportError>> {
         let client = self.client.clone();
         let request = Request::post(url)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::USER_AGENT, USER_AGENT)
             .body(Pieces::new(body));
         Box::pin(async move {
-            let request = request.map_err(|error| Failed::Broken(error.to_string()))?;
+            let request = request.map_err(|error| TransportError::Broken(error.to_string()))?;
             let response = client.request(request).await.map_err(|error| broken(&error))?;
             let status = response.status().as_u16();
             let max_bytes = if status == OK { max_bytes } else { max_bytes.min(MAX_REFUSAL_BYTES) };
             match body::read(response.into_body(), max_bytes).await {
-                Ok(Read::Beginning(_)) if status == OK => Err(Failed::TooLong),
+                Ok(Read::Beginning(_)) if status == OK => Err(TransportError::TooLong),
                 Ok(Read::Whole(body) | Read::Beginning(body)) => Ok(Reply { status, body: body.into() }),
                 Err(error) => Err(broken(&error)),
             }
@@ -144,14 +144,14 @@ impl Transport for Http {
 }
 
 /// An error with everything that led to it.
-fn broken(error: &dyn std::error::Error) -> Failed {
+fn broken(error: &dyn std::error::Error) -> TransportError {
     let mut told = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         told.push_str(&format!(": {error}"));
         cause = error.source();
     }
-    Failed::Broken(told)
+    TransportError::Broken(told)
 }
 
 /// A body in pieces, none of which is copied.

@@ -11,16 +11,17 @@ use std::{
 
 use futures_util::future::{BoxFuture, Either, select};
 use supercargo_config as config;
-use supercargo_engine::extender_calls::{ExtenderRole, Trouble};
+use supercargo_engine::extender_calls::{ExtenderFailure, ExtenderRole};
+use supercargo_framework::bugs::{self, Bug};
 use supercargo_manifest::clip;
 use supercargo_model::{Name, Pod};
 use tokio::sync::Semaphore;
 
 use crate::{
     answer::{self, Anomaly, Strictness, Wrong},
-    breaker::{Breaker, Turn},
+    breaker::{Breaker, CircuitChange},
     call::max_answer_bytes,
-    client::{Failed, Reply, Transport},
+    client::{Reply, Transport, TransportError},
     repeats::Repeats,
     request::{self, Body},
 };
@@ -37,14 +38,14 @@ pub trait Clock: Send + Sync + 'static {
 /// What an extender is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Verb {
+pub enum CallVerb {
     Filter,
     Prioritize,
     Preempt,
     Bind,
 }
 
-impl fmt::Display for Verb {
+impl fmt::Display for CallVerb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Filter => "filter",
@@ -73,10 +74,10 @@ pub enum How {
 /// Hears what is done, and counts it. Everything may be left out.
 pub trait Watcher: Send + Sync + 'static {
     /// A call has ended.
-    fn called(&self, _extender: &str, _verb: Verb, _how: How, _took: Duration) {}
+    fn called(&self, _extender: &str, _verb: CallVerb, _how: How, _took: Duration) {}
 
     /// An extender that rests was not called.
-    fn skipped(&self, _extender: &str, _verb: Verb) {}
+    fn skipped(&self, _extender: &str, _verb: CallVerb) {}
 
     /// A pod goes without the points of a prioritizer that failed.
     fn left_out(&self, _extender: &str) {}
@@ -171,12 +172,12 @@ impl Extender {
         self.config.ignorable
     }
 
-    fn url(&self, verb: Verb) -> String {
+    fn url(&self, verb: CallVerb) -> String {
         let path = match verb {
-            Verb::Filter => &self.config.filter_verb,
-            Verb::Prioritize => &self.config.prioritize_verb,
-            Verb::Preempt => &self.config.preempt_verb,
-            Verb::Bind => &self.config.bind_verb,
+            CallVerb::Filter => &self.config.filter_verb,
+            CallVerb::Prioritize => &self.config.prioritize_verb,
+            CallVerb::Preempt => &self.config.preempt_verb,
+            CallVerb::Bind => &self.config.bind_verb,
         };
         format!("{}/{path}", self.name().trim_end_matches('/'))
     }
@@ -299,7 +300,7 @@ impl Extenders {
 
     /// Lets an extender bind a pod, and says whether it is ignorable when it fails.
     pub async fn bind(&self, extender: &Extender, pod: &Pod, node: &str) -> Result<(), (BindError, bool)> {
-        let outcome = self.call(extender, Verb::Bind, request::binding(pod, node), answer::bind).await;
+        let outcome = self.call(extender, CallVerb::Bind, request::binding(pod, node), answer::bind).await;
         outcome.map_err(|problem| {
             let error = match &problem.how {
                 How::Refused => BindError::Refused(problem.message),
@@ -313,19 +314,22 @@ impl Extenders {
     pub(crate) async fn one<T>(
         &self,
         extender: &Extender,
-        verb: Verb,
+        verb: CallVerb,
         body: Body,
         read: impl Fn(&[u8]) -> Result<T, Wrong>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, ExtenderFailure> {
         let _turn = extender.lane.acquire().await;
         let answer = self.call(extender, verb, body, read).await;
-        answer.map_err(|problem| Trouble { message: problem.message, invalid: problem.how == How::Invalid })
+        answer.map_err(|problem| ExtenderFailure {
+            message: problem.message,
+            invalid: problem.how == How::Invalid,
+        })
     }
 
     async fn call<T>(
         &self,
         extender: &Extender,
-        verb: Verb,
+        verb: CallVerb,
         body: Body,
         read: impl Fn(&[u8]) -> Result<T, Wrong>,
     ) -> Result<T, CallProblem> {
@@ -337,7 +341,11 @@ impl Extenders {
         }
         let max_bytes = max_answer_bytes(&body);
         let post = extender.transport.post(&extender.url(verb), body, max_bytes);
-        let reply = match select(post, self.clock.sleep(extender.timeout)).await {
+        let patience = match bugs::is_on(Bug::ExtenderWaitedForEver) {
+            true => Duration::MAX,
+            false => extender.timeout,
+        };
+        let reply = match select(post, self.clock.sleep(patience)).await {
             Either::Left((reply, _)) => Some(reply),
             Either::Right(_) => None,
         };
@@ -364,15 +372,15 @@ impl Extenders {
             How::Failed | How::TimedOut | How::Invalid => extender.breaker().failed(self.clock.uptime()),
         };
         match turn {
-            Turn::Same => return,
-            Turn::Rests => {
+            CircuitChange::Same => return,
+            CircuitChange::Rests => {
                 tracing::warn!(extender = extender.name(), "circuit open: it failed repeatedly")
             }
-            Turn::IsBack => {
+            CircuitChange::IsBack => {
                 tracing::info!(extender = extender.name(), "circuit closed: the extender answers again")
             }
         }
-        self.watcher.rests(extender.name(), turn == Turn::Rests);
+        self.watcher.rests(extender.name(), turn == CircuitChange::Rests);
     }
 }
 
@@ -385,9 +393,9 @@ struct CallProblem {
 /// Makes an answer of what came back, or says what is wrong with it.
 fn judge<T>(
     extender: &Extender,
-    verb: Verb,
+    verb: CallVerb,
     max_bytes: usize,
-    reply: Option<Result<Reply, Failed>>,
+    reply: Option<Result<Reply, TransportError>>,
     read: impl Fn(&[u8]) -> Result<T, Wrong>,
 ) -> Result<T, CallProblem> {
     let url = extender.url(verb);
@@ -399,8 +407,8 @@ fn judge<T>(
             let seconds = extender.timeout.as_secs_f32();
             failed(How::TimedOut, format!("{url} has not answered for {seconds} s"))
         }
-        Some(Err(Failed::Broken(why))) => failed(How::Failed, format!("{url}: {why}")),
-        Some(Err(Failed::TooLong)) => {
+        Some(Err(TransportError::Broken(why))) => failed(How::Failed, format!("{url}: {why}")),
+        Some(Err(TransportError::TooLong)) => {
             failed(How::Invalid, format!("the answer is longer than {max_bytes} bytes"))
         }
         Some(Ok(Reply { status: 200, body })) => match read(&body) {
@@ -451,7 +459,8 @@ mod tests {
             [extender("http://a/x/", true), extender("http://b", false), extender("http://c//", false)];
         let way = |extender: &config::Extender| Http::new(extender).map(|http| Arc::new(http) as _);
         let extenders = Extenders::new(&given, way, Arc::new(NoTime), Arc::new(NoWatcher)).unwrap();
-        let urls: Vec<String> = extenders.all().iter().map(|extender| extender.url(Verb::Filter)).collect();
+        let urls: Vec<String> =
+            extenders.all().iter().map(|extender| extender.url(CallVerb::Filter)).collect();
         assert_eq!(urls, ["http://b/filter", "http://c/filter", "http://a/x/filter"]);
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! - An extender has one question at a time; whoever comes while it is busy waits, and holds up nobody else.
 //! - What cannot be true (nodes that were not asked about, no JSON, too many bytes) never reaches a decision: it becomes a
-//!   [`Trouble`](supercargo_engine::extender_calls::Trouble) that names the extender, or is passed over where kube-scheduler does
+//!   [`ExtenderFailure`](supercargo_engine::extender_calls::ExtenderFailure) that names the extender, or is passed over where kube-scheduler does
 //!   that ([`Strictness`]).
 //! - However long an answer is, and whatever its pieces: what is kept of it is bounded, and texts of it that are told are cut.
 //! - The JSON of an object is prepared once for each of its versions, and only referred to from then on.
@@ -21,12 +21,14 @@ mod extenders;
 mod originals;
 mod repeats;
 mod request;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod tls;
 
 pub use answer::{Anomaly, Strictness};
 pub use breaker::{FAILURES_IN_A_ROW, REST};
 pub use call::{ANSWER_ALLOWANCE_BYTES, Call};
-pub use client::{Failed, Http, Reply, Transport};
-pub use extenders::{BindError, Clock, Extender, Extenders, How, NoWatcher, Verb, Watcher};
-pub use originals::{Originals, Wanted, prepared};
+pub use client::{Http, Reply, Transport, TransportError};
+pub use extenders::{BindError, CallVerb, Clock, Extender, Extenders, How, NoWatcher, Watcher};
+pub use originals::{Originals, WantedOriginals, prepared};
 pub use tls::{TrustsAnybody, Unusable};

@@ -13,7 +13,7 @@ use supercargo_model::{
 
 /// Which objects' texts extenders need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedOriginals {
     everything: bool,
     nodes: bool,
     all_pods: bool,
@@ -21,7 +21,7 @@ pub struct Wanted {
     pending: Option<Vec<Name>>,
 }
 
-impl Wanted {
+impl WantedOriginals {
     /// What these extenders need.
     pub fn by(extenders: &[Extender]) -> Self {
         let reads_nodes = |extender: &&Extender| extender.is_in_hot_path() && !extender.node_cache_capable;
@@ -82,6 +82,16 @@ pub struct Originals {
 }
 
 impl Originals {
+    /// Of how many objects a text is kept.
+    pub fn len(&self) -> usize {
+        self.nodes.len() + self.pods.len()
+    }
+
+    /// Whether no text is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Keeps the [prepared](prepared) text of an object, or forgets it if it is needed no more.
     pub fn put(&mut self, object: &Object, text: Option<Bytes>) {
         let (texts, name) = match object {
@@ -238,7 +248,7 @@ mod tests {
         use supercargo_model::testing::{node, pod};
         let gpu = || pod("p").container(&[("e.com/gpu", "1")]);
         for (i, (extenders, expected)) in cases.into_iter().enumerate() {
-            let wanted = Wanted::by(&extenders);
+            let wanted = WantedOriginals::by(&extenders);
             let found = [
                 wanted.wants(&node("n").object()),
                 wanted.wants(&pod("p").object()),

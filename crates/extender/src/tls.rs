@@ -58,14 +58,14 @@ impl fmt::Debug for Identity {
 
 /// What cannot be made use of, and why.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum TlsError {
     /// The authorities.
     Trust(String),
     /// The client's own certificate or key.
     Identity(String),
 }
 
-impl Fault {
+impl TlsError {
     /// What is wrong.
     pub fn what(self) -> String {
         match self {
@@ -79,25 +79,25 @@ impl Fault {
 /// # Errors
 ///
 /// If a text is no PEM, or the key does not belong to the certificate.
-pub fn client(trust: &Trust, identity: Option<&Identity>) -> Result<ClientConfig, Fault> {
+pub fn client(trust: &Trust, identity: Option<&Identity>) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .map_err(|error| Fault::Trust(error.to_string()))?;
+        .map_err(|error| TlsError::Trust(error.to_string()))?;
     let builder = match trust {
         Trust::Anybody => {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(TrustsAnybody(provider)))
         }
         Trust::Nobody => builder.with_root_certificates(RootCertStore::empty()),
         Trust::System => builder.with_root_certificates(system_authorities()),
-        Trust::Authorities(pem) => builder.with_root_certificates(authorities(pem).map_err(Fault::Trust)?),
+        Trust::Authorities(pem) => builder.with_root_certificates(authorities(pem).map_err(TlsError::Trust)?),
     };
     match identity {
         None => Ok(builder.with_no_client_auth()),
         Some(identity) => {
-            let (chain, key) = pair(identity).map_err(Fault::Identity)?;
+            let (chain, key) = pair(identity).map_err(TlsError::Identity)?;
             let unfit = |error: rustls::Error| {
-                Fault::Identity(format!("the client's key does not fit its certificate: {error}"))
+                TlsError::Identity(format!("the client's key does not fit its certificate: {error}"))
             };
             builder.with_client_auth_cert(chain, key).map_err(unfit)
         }
@@ -127,8 +127,8 @@ pub(crate) fn configure(extender: &Extender) -> Result<ClientConfig, Unusable> {
     };
     let identity = identity(&settings).map_err(|what| unusable(what, GIVE_BOTH))?;
     client(&trust, identity.as_ref()).map_err(|fault| match fault {
-        Fault::Trust(what) => unusable(what, GIVE_AUTHORITIES),
-        Fault::Identity(what) => unusable(what, GIVE_BOTH),
+        TlsError::Trust(what) => unusable(what, GIVE_AUTHORITIES),
+        TlsError::Identity(what) => unusable(what, GIVE_BOTH),
     })
 }
 

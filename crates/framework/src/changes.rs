@@ -2,13 +2,14 @@
 
 use supercargo_model::{Name, Node, Pod, Resources};
 
-use crate::event::{Action, Change, Event, Resource};
+use crate::bugs::{self, Bug};
+use crate::event::{ActionType, Change, ClusterEvent, EventResource};
 
 /// A change as waiting pods are to see it.
 #[derive(Clone, Debug)]
 pub struct Happened<'a> {
     /// What happened, several things perhaps.
-    pub events: Vec<Event>,
+    pub events: Vec<ClusterEvent>,
     /// The object before and after it.
     pub change: Change<'a>,
 }
@@ -23,7 +24,7 @@ impl<'a> Change<'a> {
             Self::Node(before, after) => {
                 let events = match (before, after) {
                     (Some(before), Some(after)) => node_events(before, after),
-                    _ => came_or_went(Some(Resource::Node), before.is_some(), after.is_some()),
+                    _ => came_or_went(Some(EventResource::Node), before.is_some(), after.is_some()),
                 };
                 Happened { events, change: self }
             }
@@ -31,16 +32,17 @@ impl<'a> Change<'a> {
                 let (before, after) = (before.filter(|pod| is_held(pod)), after.filter(|pod| is_held(pod)));
                 let events = match (before, after) {
                     (Some(before), Some(after)) => pod_events(before, after),
-                    _ => came_or_went(Some(Resource::AssignedPod), before.is_some(), after.is_some()),
+                    _ => came_or_went(Some(EventResource::AssignedPod), before.is_some(), after.is_some()),
                 };
                 Happened { events, change: Change::Pod(before, after) }
             }
             Self::Other(before, after) => {
-                let resource = before.or(after).and_then(|object| Resource::of(object.kind()));
+                let resource = before.or(after).and_then(|object| EventResource::of(object.kind()));
                 let events = match (before, after) {
-                    (Some(_), Some(_)) => {
-                        resource.map(|resource| Event::new(resource, Action::Update)).into_iter().collect()
-                    }
+                    (Some(_), Some(_)) => resource
+                        .map(|resource| ClusterEvent::new(resource, ActionType::Update))
+                        .into_iter()
+                        .collect(),
                     _ => came_or_went(resource, before.is_some(), after.is_some()),
                 };
                 Happened { events, change: self }
@@ -53,47 +55,50 @@ fn is_held(pod: &Pod) -> bool {
     pod.node.is_some() && !pod.finished
 }
 
-fn came_or_went(resource: Option<Resource>, was: bool, is: bool) -> Vec<Event> {
+fn came_or_went(resource: Option<EventResource>, was: bool, is: bool) -> Vec<ClusterEvent> {
     let action = match (was, is) {
-        (false, true) => Action::Add,
-        (true, false) => Action::Delete,
+        (false, true) => ActionType::Add,
+        (true, false) => ActionType::Delete,
         _ => return Vec::new(),
     };
-    resource.map(|resource| Event::new(resource, action)).into_iter().collect()
+    resource.map(|resource| ClusterEvent::new(resource, action)).into_iter().collect()
 }
 
 /// What the update of a node amounts to; nothing for a heartbeat. In kube-scheduler's order.
-pub fn node_events(before: &Node, after: &Node) -> Vec<Event> {
+pub fn node_events(before: &Node, after: &Node) -> Vec<ClusterEvent> {
     let changes = [
         // Cordoning helps nobody.
-        (before.unschedulable && !after.unschedulable, Action::UpdateNodeTaint),
-        (before.allocatable != after.allocatable, Action::UpdateNodeAllocatable),
-        (before.labels != after.labels, Action::UpdateNodeLabel),
-        (before.taints != after.taints, Action::UpdateNodeTaint),
-        (before.conditions != after.conditions, Action::UpdateNodeCondition),
-        (before.annotations != after.annotations, Action::UpdateNodeAnnotation),
-        (before.declared_features != after.declared_features, Action::UpdateNodeDeclaredFeature),
+        (before.unschedulable && !after.unschedulable, ActionType::UpdateNodeTaint),
+        (before.allocatable != after.allocatable, ActionType::UpdateNodeAllocatable),
+        (before.labels != after.labels, ActionType::UpdateNodeLabel),
+        (before.taints != after.taints && !bugs::is_on(Bug::RemovedTaintUnseen), ActionType::UpdateNodeTaint),
+        (before.conditions != after.conditions, ActionType::UpdateNodeCondition),
+        (before.annotations != after.annotations, ActionType::UpdateNodeAnnotation),
+        (before.declared_features != after.declared_features, ActionType::UpdateNodeDeclaredFeature),
     ];
     let happened = changes.into_iter().filter(|(changed, _)| *changed);
-    happened.map(|(_, action)| Event::new(Resource::Node, action)).collect()
+    happened.map(|(_, action)| ClusterEvent::new(EventResource::Node, action)).collect()
 }
 
 /// What the update of a pod amounts to, in kube-scheduler's order: something in particular, or an update.
-pub fn pod_events(before: &Pod, after: &Pod) -> Vec<Event> {
-    let resource = if after.node.is_some() { Resource::AssignedPod } else { Resource::UnscheduledPod };
+pub fn pod_events(before: &Pod, after: &Pod) -> Vec<ClusterEvent> {
+    let resource =
+        if after.node.is_some() { EventResource::AssignedPod } else { EventResource::UnscheduledPod };
     let (old, new) = (&before.spec, &after.spec);
     let ungated = !old.scheduling_gates.is_empty() && new.scheduling_gates.is_empty();
+    let ungated = ungated && !bugs::is_on(Bug::GateOpenedUnseen);
     let changes = [
-        (old.labels != new.labels, Action::UpdatePodLabel),
-        (shrank(&old.requests.held, &new.requests.held), Action::UpdatePodScaleDown),
-        (ungated, Action::UpdatePodSchedulingGatesEliminated),
+        (old.labels != new.labels, ActionType::UpdatePodLabel),
+        (shrank(&old.requests.held, &new.requests.held), ActionType::UpdatePodScaleDown),
+        (ungated, ActionType::UpdatePodSchedulingGatesEliminated),
         // Tolerations can only be added.
-        (old.tolerations.len() != new.tolerations.len(), Action::UpdatePodToleration),
+        (old.tolerations.len() != new.tolerations.len(), ActionType::UpdatePodToleration),
     ];
     let particular = changes.into_iter().filter(|(changed, _)| *changed);
-    let mut events: Vec<Event> = particular.map(|(_, action)| Event::new(resource, action)).collect();
+    let mut events: Vec<ClusterEvent> =
+        particular.map(|(_, action)| ClusterEvent::new(resource, action)).collect();
     if events.is_empty() {
-        events.push(Event::new(resource, Action::Update));
+        events.push(ClusterEvent::new(resource, ActionType::Update));
     }
     events
 }

@@ -56,6 +56,11 @@ impl Checks {
         Some(waiting)
     }
 
+    /// How many checks wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Whether no check waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()

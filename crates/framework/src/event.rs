@@ -7,7 +7,7 @@ use supercargo_model::{ApiResource, Cluster, Kind, Node, Pod, object::Object};
 /// What an event happened to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the variants are Kubernetes' own names")]
-pub enum Resource {
+pub enum EventResource {
     Node,
     /// Any pod. Plugins ask for it; events tell bound pods from others.
     Pod,
@@ -30,24 +30,24 @@ pub enum Resource {
 }
 
 /// All but custom ones.
-const RESOURCES: [Resource; 14] = [
-    Resource::Node,
-    Resource::Pod,
-    Resource::AssignedPod,
-    Resource::UnscheduledPod,
-    Resource::PersistentVolume,
-    Resource::PersistentVolumeClaim,
-    Resource::StorageClass,
-    Resource::CsiNode,
-    Resource::CsiDriver,
-    Resource::CsiStorageCapacity,
-    Resource::VolumeAttachment,
-    Resource::ResourceClaim,
-    Resource::ResourceSlice,
-    Resource::DeviceClass,
+const RESOURCES: [EventResource; 14] = [
+    EventResource::Node,
+    EventResource::Pod,
+    EventResource::AssignedPod,
+    EventResource::UnscheduledPod,
+    EventResource::PersistentVolume,
+    EventResource::PersistentVolumeClaim,
+    EventResource::StorageClass,
+    EventResource::CsiNode,
+    EventResource::CsiDriver,
+    EventResource::CsiStorageCapacity,
+    EventResource::VolumeAttachment,
+    EventResource::ResourceClaim,
+    EventResource::ResourceSlice,
+    EventResource::DeviceClass,
 ];
 
-impl Resource {
+impl EventResource {
     /// What a change of an object of a kind wakes pods with; nothing, if kube-scheduler lets no pod be tried again for it.
     /// Of pods, events tell those that are bound from others.
     pub fn of(kind: Kind) -> Option<Self> {
@@ -123,7 +123,7 @@ impl Resource {
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Action {
+pub enum ActionType {
     Add,
     Delete,
     /// As an interest: any change. As an event: a change that is none of those below.
@@ -142,24 +142,24 @@ pub enum Action {
     UpdatePodGeneratedResourceClaim,
 }
 
-const ACTIONS: [Action; 14] = [
-    Action::Add,
-    Action::Delete,
-    Action::Update,
-    Action::UpdateNodeAllocatable,
-    Action::UpdateNodeLabel,
-    Action::UpdateNodeTaint,
-    Action::UpdateNodeCondition,
-    Action::UpdateNodeAnnotation,
-    Action::UpdateNodeDeclaredFeature,
-    Action::UpdatePodLabel,
-    Action::UpdatePodScaleDown,
-    Action::UpdatePodToleration,
-    Action::UpdatePodSchedulingGatesEliminated,
-    Action::UpdatePodGeneratedResourceClaim,
+const ACTIONS: [ActionType; 14] = [
+    ActionType::Add,
+    ActionType::Delete,
+    ActionType::Update,
+    ActionType::UpdateNodeAllocatable,
+    ActionType::UpdateNodeLabel,
+    ActionType::UpdateNodeTaint,
+    ActionType::UpdateNodeCondition,
+    ActionType::UpdateNodeAnnotation,
+    ActionType::UpdateNodeDeclaredFeature,
+    ActionType::UpdatePodLabel,
+    ActionType::UpdatePodScaleDown,
+    ActionType::UpdatePodToleration,
+    ActionType::UpdatePodSchedulingGatesEliminated,
+    ActionType::UpdatePodGeneratedResourceClaim,
 ];
 
-impl Action {
+impl ActionType {
     fn is_update(self) -> bool {
         !matches!(self, Self::Add | Self::Delete)
     }
@@ -167,16 +167,16 @@ impl Action {
 
 /// Something that happened to an object of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Event {
+pub struct ClusterEvent {
     /// What it happened to.
-    pub resource: Resource,
+    pub resource: EventResource,
     /// What happened.
-    pub action: Action,
+    pub action: ActionType,
 }
 
-impl Event {
+impl ClusterEvent {
     /// An event.
-    pub fn new(resource: Resource, action: Action) -> Self {
+    pub fn new(resource: EventResource, action: ActionType) -> Self {
         Self { resource, action }
     }
 
@@ -202,7 +202,7 @@ pub struct EventSet {
 
 impl EventSet {
     /// Adds an event.
-    pub fn insert(&mut self, event: Event) {
+    pub fn insert(&mut self, event: ClusterEvent) {
         let actions = match event.resource.place() {
             Ok(place) => &mut self.actions[place],
             Err(api) => self.custom.entry(api).or_default(),
@@ -211,7 +211,7 @@ impl EventSet {
     }
 
     /// Whether an event is in the set.
-    pub fn contains(&self, event: Event) -> bool {
+    pub fn contains(&self, event: ClusterEvent) -> bool {
         let actions = match event.resource.place() {
             Ok(place) => self.actions[place],
             Err(api) => self.custom.get(api).copied().unwrap_or_default(),
@@ -232,17 +232,17 @@ impl EventSet {
     }
 
     /// The events, in a fixed order.
-    pub fn iter(&self) -> impl Iterator<Item = Event> {
+    pub fn iter(&self) -> impl Iterator<Item = ClusterEvent> {
         let custom = self.custom.keys().flat_map(|api| {
-            let resource = Resource::Custom(api);
-            ACTIONS.map(|action| Event { resource, action })
+            let resource = EventResource::Custom(api);
+            ACTIONS.map(|action| ClusterEvent { resource, action })
         });
-        Event::all().chain(custom).filter(|event| self.contains(*event))
+        ClusterEvent::all().chain(custom).filter(|event| self.contains(*event))
     }
 }
 
-impl FromIterator<Event> for EventSet {
-    fn from_iter<T: IntoIterator<Item = Event>>(events: T) -> Self {
+impl FromIterator<ClusterEvent> for EventSet {
+    fn from_iter<T: IntoIterator<Item = ClusterEvent>>(events: T) -> Self {
         let mut set = Self::default();
         events.into_iter().for_each(|event| set.insert(event));
         set
@@ -300,9 +300,9 @@ pub type Hint = Arc<dyn Fn(&Cluster, &Pod, &Change<'_>) -> bool + Send + Sync>;
 #[derive(Clone)]
 pub struct EventInterest {
     /// What it happens to.
-    pub resource: Resource,
+    pub resource: EventResource,
     /// What happens, any of these.
-    pub actions: Vec<Action>,
+    pub actions: Vec<ActionType>,
     /// A closer look; without one the event always helps.
     pub hint: Option<Hint>,
     /// What happens to a pod before it is bound concerns others too.
@@ -311,7 +311,7 @@ pub struct EventInterest {
 
 impl EventInterest {
     /// An event that always helps.
-    pub fn new(resource: Resource, actions: impl IntoIterator<Item = Action>) -> Self {
+    pub fn new(resource: EventResource, actions: impl IntoIterator<Item = ActionType>) -> Self {
         Self { resource, actions: actions.into_iter().collect(), hint: None, of_others: false }
     }
 
@@ -374,8 +374,8 @@ impl EventInterest {
     }
 
     /// Whether events of this kind are asked for. Who asks for updates asks for every kind of update.
-    pub fn covers(&self, resource: Resource, action: Action) -> bool {
-        let wanted = |a: &Action| *a == action || (*a == Action::Update && action.is_update());
+    pub fn covers(&self, resource: EventResource, action: ActionType) -> bool {
+        let wanted = |a: &ActionType| *a == action || (*a == ActionType::Update && action.is_update());
         self.resource.covers(resource) && self.actions.iter().any(wanted)
     }
 
@@ -383,8 +383,8 @@ impl EventInterest {
     pub fn helps(
         &self,
         cluster: &Cluster,
-        resource: Resource,
-        action: Action,
+        resource: EventResource,
+        action: ActionType,
         pod: &Pod,
         change: &Change<'_>,
     ) -> bool {

@@ -31,7 +31,7 @@ pub const CLOSED: f64 = f64::NEG_INFINITY;
 
 /// A plugin failed: the cycle must be run on the full path, which tells what is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failed;
+pub struct PluginFailed;
 
 /// A filter for one signature.
 pub enum FilterPart {
@@ -77,7 +77,7 @@ pub trait DomainFilter: NodeFilter {
 /// A filter that must be asked about all nodes for every pod.
 pub trait OpaqueFilter: Send + Sync {
     /// Closes all nodes that do not pass. The pod is of the signature that the part was made for, and has a name of its own.
-    fn close(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &mut [f64]) -> Result<(), Failed>;
+    fn close(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &mut [f64]) -> Result<(), PluginFailed>;
 }
 
 /// How raw scores become scores of 0 to 100.
@@ -190,7 +190,7 @@ pub trait OpaqueScore: Send + Sync {
         pod: &Arc<Pod>,
         open: &[f64],
         column: &mut [f64],
-    ) -> Result<(), Failed>;
+    ) -> Result<(), PluginFailed>;
 }
 
 /// A filter plugin that has a fast form.

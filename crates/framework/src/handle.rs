@@ -34,7 +34,7 @@ pub type Effect<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 const ATTEMPTS: u32 = 5;
 const BUSY_PAUSE: Duration = Duration::from_millis(200);
 
-/// The scheduler's picture of the cluster between two decisions.
+/// The scheduler's cache between two decisions.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     /// Nodes, the pods on them (assumed ones included), and every other object that is watched.
@@ -76,7 +76,7 @@ pub enum Dependency {
     PendingPod(Name),
 }
 
-/// A short look at the picture.
+/// A short look at the cache.
 pub type Look = Box<dyn FnOnce(&View<'_>) + Send>;
 
 /// Looks whether something has come about; if not, the things of which one has to change first.
@@ -252,7 +252,7 @@ pub struct Occurrence {
 
 /// What is counted, under the names that kube-scheduler's metrics have.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Measured {
+pub enum Measurement {
     /// Keeping volumes for a pod has failed.
     VolumeAssumeFailed,
     /// Binding a pod's volumes has failed.
@@ -283,7 +283,7 @@ pub enum Work {
 
 /// What plugins' effects go through. Plugins use it by way of their [`HandleRef`].
 pub trait Handle: Send + Sync {
-    /// Runs a short look at the picture between two decisions, and ends when that has been done.
+    /// Runs a short look at the cache between two decisions, and ends when that has been done.
     fn look(&self, look: Look) -> Effect<'static, Verdict>;
 
     /// Runs a check between two decisions, and again whenever something changes that it depends on, before pods are woken
@@ -312,10 +312,10 @@ pub trait Handle: Send + Sync {
     fn record(&self, occurrence: Occurrence);
 
     /// Logs a line.
-    fn log(&self, level: Level, line: &str);
+    fn log(&self, level: LogLevel, line: &str);
 
     /// Counts.
-    fn measure(&self, measured: Measured);
+    fn measure(&self, measured: Measurement);
 
     /// The pods that Permit plugins make wait.
     fn waiting_pods(&self) -> &WaitingPods;
@@ -329,7 +329,7 @@ pub trait Handle: Send + Sync {
 
 /// How much a log line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum LogLevel {
     /// Somebody has to do something.
     Error,
     /// Somebody should look at it.
@@ -358,7 +358,7 @@ impl HandleRef {
         self.get().ok_or_else(|| Status::error("nothing is carried out here: the plugin has no handle"))
     }
 
-    /// What a short look at the picture says. Nobody is scheduled meanwhile: what takes time is done with the answer.
+    /// What a short look at the cache says. Nobody is scheduled meanwhile: what takes time is done with the answer.
     pub async fn with_cluster<T: Send + 'static>(
         &self,
         look: impl FnOnce(&View<'_>) -> T + Send + 'static,
@@ -507,14 +507,14 @@ impl HandleRef {
     }
 
     /// Logs a line.
-    pub fn log(&self, level: Level, line: &str) {
+    pub fn log(&self, level: LogLevel, line: &str) {
         if let Some(handle) = self.get() {
             handle.log(level, line);
         }
     }
 
     /// Counts.
-    pub fn measure(&self, measured: Measured) {
+    pub fn measure(&self, measured: Measurement) {
         if let Some(handle) = self.get() {
             handle.measure(measured);
         }

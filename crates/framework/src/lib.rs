@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod assumed;
 pub mod binding_signal;
+pub mod bugs;
 pub mod changes;
 pub mod checks;
 pub mod details;

@@ -13,7 +13,7 @@ use supercargo_model::{Cluster, Name, Timestamp};
 
 use crate::{
     handle::{
-        ApiError, ApiFailure, ApiRequest, Check, Effect, Handle, HandleRef, Level, Look, Measured,
+        ApiError, ApiFailure, ApiRequest, Check, Effect, Handle, HandleRef, LogLevel, Look, Measurement,
         NoPendingPods, Occurrence, Verb, View, Work,
     },
     points::Binding,
@@ -278,9 +278,9 @@ impl Handle for OfflineHandle {
         self.locked().told.push(occurrence.note);
     }
 
-    fn log(&self, _: Level, _: &str) {}
+    fn log(&self, _: LogLevel, _: &str) {}
 
-    fn measure(&self, _: Measured) {}
+    fn measure(&self, _: Measurement) {}
 
     fn waiting_pods(&self) -> &WaitingPods {
         &self.0.waiting

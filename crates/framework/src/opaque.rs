@@ -7,7 +7,7 @@ use supercargo_model::{Cluster, NodeInfo, Pod};
 
 use crate::{
     Code, Prepared, ScoreInput, Status,
-    fast::{CLOSED, Failed, OPEN, OpaqueFilter, OpaqueScore},
+    fast::{CLOSED, OPEN, OpaqueFilter, OpaqueScore, PluginFailed},
     points::{
         Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome,
         Score,
@@ -21,7 +21,7 @@ fn open_nodes<'a>(cluster: &'a Cluster, open: &[f64]) -> Vec<&'a NodeInfo> {
 }
 
 /// What is wrong is the full path's to tell.
-impl From<Status> for Failed {
+impl From<Status> for PluginFailed {
     fn from(_: Status) -> Self {
         Self
     }
@@ -49,7 +49,7 @@ impl PluginFilter {
 }
 
 impl OpaqueFilter for PluginFilter {
-    fn close(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &mut [f64]) -> Result<(), Failed> {
+    fn close(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &mut [f64]) -> Result<(), PluginFailed> {
         let prepared = match self.prepared(cluster, pod) {
             Ok(Some(prepared)) => prepared,
             Ok(None) => return Ok(()),
@@ -57,12 +57,12 @@ impl OpaqueFilter for PluginFilter {
                 open.fill(CLOSED);
                 return Ok(());
             }
-            Err(_) => return Err(Failed),
+            Err(_) => return Err(PluginFailed),
         };
         for node in open_nodes(cluster, open) {
             match self.filter.filter(&prepared, cluster, pod, node) {
                 Ok(()) => {}
-                Err(status) if status.code == Code::Error => return Err(Failed),
+                Err(status) if status.code == Code::Error => return Err(PluginFailed),
                 Err(_) => open[node.id.index()] = CLOSED,
             }
         }
@@ -107,7 +107,7 @@ impl OpaqueScore for PluginScore {
         pod: &Arc<Pod>,
         open: &[f64],
         column: &mut [f64],
-    ) -> Result<(), Failed> {
+    ) -> Result<(), PluginFailed> {
         let nodes = open_nodes(cluster, open);
         column.fill(0.0);
         for (node, score) in nodes.iter().zip(self.scores(cluster, pod, &nodes)?) {

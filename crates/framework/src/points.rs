@@ -269,7 +269,7 @@ pub trait Reserve: Send + Sync {
     fn unreserve(&self, pod: &Pod, node: &str);
 }
 
-/// The word that lets a waiting pod through, or refuses it. Clones are the same word; the first one said counts.
+/// Lets a waiting pod through, or refuses it. Clones are the same; the first answer counts.
 #[derive(Clone, Debug, Default)]
 pub struct PermitHandle(Arc<Mutex<Said>>);
 
@@ -315,22 +315,22 @@ impl Future for PermitHandle {
 }
 
 /// What Permit says.
-pub enum Permission {
+pub enum PermitOutcome {
     /// Go on.
     Granted,
-    /// Wait for somebody's word.
+    /// Wait until somebody lets it through.
     Wait {
         /// How long at most; then the pod is refused.
         timeout: Duration,
-        /// Keep a clone of it to say it.
-        word: PermitHandle,
+        /// Keep a clone of it to let the pod through.
+        handle: PermitHandle,
     },
 }
 
 /// Can hold a placed pod back before it is bound. Decided in the scheduling cycle; who waits holds up nobody else.
 pub trait Permit: Send + Sync {
     /// Lets the pod through, refuses it, or makes it wait. The cluster has the pod on the node already.
-    fn permit(&self, cluster: &Cluster, pod: &Arc<Pod>, node: &Name) -> Result<Permission, Status>;
+    fn permit(&self, cluster: &Cluster, pod: &Arc<Pod>, node: &Name) -> Result<PermitOutcome, Status>;
 }
 
 /// Does what must be done before a pod is bound, beside the deciding task: it may take its time.
@@ -371,7 +371,7 @@ impl Binding {
 
 /// What a Bind plugin did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
+pub enum BindOutcome {
     /// The pod is bound.
     Done,
     /// The plugin leaves this pod to the next one.
@@ -381,7 +381,7 @@ pub enum Bound {
 /// Binds a pod to a node.
 pub trait Bind: Send + Sync {
     /// Binds the pod, or leaves it to the next plugin.
-    fn bind<'a>(&'a self, pod: &'a Arc<Pod>, node: &'a Name) -> Effect<'a, Result<Bound, Status>>;
+    fn bind<'a>(&'a self, pod: &'a Arc<Pod>, node: &'a Name) -> Effect<'a, Result<BindOutcome, Status>>;
 }
 
 /// Told after a pod was bound.

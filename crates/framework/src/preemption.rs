@@ -109,7 +109,7 @@ impl Nomination {
 
 /// What a PostFilter plugin can do when the room that it found is to be made.
 pub trait PreemptionCycle {
-    /// The scheduler's picture.
+    /// The scheduler's cache.
     fn view(&self) -> View<'_>;
 
     /// Calls the binding of a pod off that is under way, in the name of a plugin: the pod goes back to the queue. False if
@@ -288,6 +288,11 @@ impl Nominations {
     /// A number that grows whenever a claim comes or goes.
     pub fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// How many pods have a claim to a node.
+    pub fn len(&self) -> usize {
+        self.node_of.len()
     }
 
     /// Whether there are none.

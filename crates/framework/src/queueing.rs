@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use supercargo_model::{ApiResource, Cluster, Name, Pod};
 
 use crate::{
-    event::{Action, Change, Event, EventInterest, EventSet, Resource},
+    event::{ActionType, Change, ClusterEvent, EventInterest, EventResource, EventSet},
     handle::PendingPods,
     points::{PreEnqueue, QueueSort},
     preemption::Rejection,
@@ -23,40 +23,43 @@ pub struct Interests {
 
 impl Interests {
     fn new(mut all: Vec<EventInterest>) -> Self {
-        let asks = |action| all.iter().any(|interest| interest.covers(Resource::Node, action));
+        let asks = |action| all.iter().any(|interest| interest.covers(EventResource::Node, action));
         // kube-scheduler takes it that who waits for a new node also waits for one to lose a taint.
-        if asks(Action::Add) && !asks(Action::UpdateNodeTaint) {
-            all.push(EventInterest::new(Resource::Node, [Action::UpdateNodeTaint]));
+        if asks(ActionType::Add) && !asks(ActionType::UpdateNodeTaint) {
+            all.push(EventInterest::new(EventResource::Node, [ActionType::UpdateNodeTaint]));
         }
-        let covered = |event: &Event| all.iter().any(|i| i.covers(event.resource, event.action));
-        let custom = all.iter().filter(|interest| matches!(interest.resource, Resource::Custom(_)));
+        let covered = |event: &ClusterEvent| all.iter().any(|i| i.covers(event.resource, event.action));
+        let custom = all.iter().filter(|interest| matches!(interest.resource, EventResource::Custom(_)));
         let custom = custom.flat_map(|interest| {
-            [Action::Add, Action::Update, Action::Delete].map(|action| Event::new(interest.resource, action))
+            [ActionType::Add, ActionType::Update, ActionType::Delete]
+                .map(|action| ClusterEvent::new(interest.resource, action))
         });
-        let events = Event::all().chain(custom).filter(covered).collect();
-        let of_others = |event: &Event| {
-            event.resource == Resource::UnscheduledPod
+        let events = ClusterEvent::all().chain(custom).filter(covered).collect();
+        let of_others = |event: &ClusterEvent| {
+            event.resource == EventResource::UnscheduledPod
                 && all.iter().any(|i| i.of_others && i.covers(event.resource, event.action))
         };
-        Self { events, of_others: Event::all().filter(of_others).collect(), all }
+        Self { events, of_others: ClusterEvent::all().filter(of_others).collect(), all }
     }
 
     /// For a plugin that does not say: whatever kube-scheduler counts as any event, and the custom kinds that it reads.
     fn any(kinds: &[&'static ApiResource]) -> Self {
         let resources = [
-            Resource::Pod,
-            Resource::Node,
-            Resource::PersistentVolume,
-            Resource::PersistentVolumeClaim,
-            Resource::CsiNode,
-            Resource::CsiDriver,
-            Resource::CsiStorageCapacity,
-            Resource::StorageClass,
-            Resource::ResourceClaim,
-            Resource::DeviceClass,
+            EventResource::Pod,
+            EventResource::Node,
+            EventResource::PersistentVolume,
+            EventResource::PersistentVolumeClaim,
+            EventResource::CsiNode,
+            EventResource::CsiDriver,
+            EventResource::CsiStorageCapacity,
+            EventResource::StorageClass,
+            EventResource::ResourceClaim,
+            EventResource::DeviceClass,
         ];
-        let every = |resource| EventInterest::new(resource, [Action::Add, Action::Update, Action::Delete]);
-        let custom = kinds.iter().map(|api| Resource::Custom(api));
+        let every = |resource| {
+            EventInterest::new(resource, [ActionType::Add, ActionType::Update, ActionType::Delete])
+        };
+        let custom = kinds.iter().map(|api| EventResource::Custom(api));
         Self::new(resources.into_iter().chain(custom).map(every).collect())
     }
 
@@ -78,13 +81,19 @@ impl Interests {
     }
 
     /// Whether a change can make a pod schedulable.
-    pub fn helps(&self, cluster: &Cluster, event: Event, pod: &Pod, change: &Change<'_>) -> bool {
+    pub fn helps(&self, cluster: &Cluster, event: ClusterEvent, pod: &Pod, change: &Change<'_>) -> bool {
         let helps = |i: &EventInterest| i.helps(cluster, event.resource, event.action, pod, change);
         self.events.contains(event) && self.all.iter().any(helps)
     }
 
     /// Whether what happens to another pod before it is bound can make a pod schedulable.
-    pub fn other_helps(&self, cluster: &Cluster, event: Event, pod: &Pod, change: &Change<'_>) -> bool {
+    pub fn other_helps(
+        &self,
+        cluster: &Cluster,
+        event: ClusterEvent,
+        pod: &Pod,
+        change: &Change<'_>,
+    ) -> bool {
         let helps =
             |i: &EventInterest| i.of_others && i.helps(cluster, event.resource, event.action, pod, change);
         self.of_others.contains(event) && self.all.iter().any(helps)

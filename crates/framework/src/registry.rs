@@ -186,7 +186,7 @@ type Build = dyn Fn(&Args<'_>) -> Result<Plugin, Problems> + Send + Sync;
 
 /// What a plugin has to be allowed in the API, where it is enabled at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Permission {
+pub struct ApiPermission {
     /// The point.
     pub at: Point,
     /// What for.
@@ -203,7 +203,7 @@ pub struct Permission {
 pub struct Registration {
     name: Name,
     points: Vec<Point>,
-    permissions: Vec<Permission>,
+    permissions: Vec<ApiPermission>,
     default_args: Option<&'static str>,
     reads: Reads,
     build: Box<Build>,
@@ -244,7 +244,7 @@ impl Registration {
     }
 
     /// What it has to be allowed in the API.
-    pub fn permissions(&self) -> &[Permission] {
+    pub fn permissions(&self) -> &[ApiPermission] {
         &self.permissions
     }
 
@@ -304,7 +304,7 @@ type Attach<T> = dyn Fn(&Arc<T>, &mut Plugin) + Send + Sync;
 pub struct Definition<T> {
     name: Name,
     points: Vec<Point>,
-    permissions: Vec<Permission>,
+    permissions: Vec<ApiPermission>,
     default_args: Option<&'static str>,
     reads: Reads,
     new: Box<New<T>>,
@@ -378,7 +378,7 @@ impl<T: Send + Sync + 'static> Definition<T> {
 
     /// The type reads a custom kind: wherever the plugin is on, objects of the kind are watched and kept in the cluster
     /// ([`Cluster::custom`](supercargo_model::Cluster::custom)), and its events can be
-    /// [asked for](crate::event::Resource::Custom).
+    /// [asked for](crate::event::EventResource::Custom).
     #[must_use]
     pub fn reads(mut self, kind: &'static ApiResource) -> Self {
         self.reads.kinds.push(kind);
@@ -401,7 +401,7 @@ impl<T: Send + Sync + 'static> Definition<T> {
 
     /// Says what the type has to be allowed in the API.
     #[must_use]
-    pub fn needs(mut self, permission: Permission) -> Self {
+    pub fn needs(mut self, permission: ApiPermission) -> Self {
         self.permissions.push(permission);
         self
     }

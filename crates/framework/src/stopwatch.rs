@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{Code, event::Event, registry::Point};
+use crate::{Code, event::ClusterEvent, registry::Point};
 
 /// Takes times. A code of `None` is success.
 pub trait Stopwatch: Send + Sync {
@@ -22,7 +22,7 @@ pub trait Stopwatch: Send + Sync {
     fn preemption_attempted(&self);
 
     /// A plugin has said whether an event helps a pod that it refused.
-    fn hint(&self, plugin: &str, event: Event, helps: bool, took: Duration);
+    fn hint(&self, plugin: &str, event: ClusterEvent, helps: bool, took: Duration);
 }
 
 /// A stopwatch that may be missing.

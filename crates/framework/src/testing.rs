@@ -6,15 +6,15 @@ use supercargo_model::{Cluster, Node, NodeInfo, Pod};
 use crate::{
     Detail, MAX_SCORE, MIN_SCORE, Prepared, ScoreInput, Status, Verdict,
     details::RefusalKind,
-    event::{Action, Change, EventInterest, Resource},
+    event::{ActionType, Change, EventInterest, EventResource},
     points::{Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Score},
     registry::{Args, Plugin, Registration, Registry},
 };
 
-/// A plugin on trial: made as it is registered, from arguments as a configuration writes them.
-pub struct Trial(Plugin);
+/// A plugin under test: made as it is registered, from arguments as a configuration writes them.
+pub struct PluginUnderTest(Plugin);
 
-impl Trial {
+impl PluginUnderTest {
     /// Makes the plugin; `args` is YAML, and `{}` for none.
     pub fn of(plugin: impl Into<Registration>, args: &str) -> Result<Self, Problems> {
         let source = Source::new("args", args);
@@ -132,7 +132,7 @@ pub fn plain_score<P: PreScore + Score>(plugin: &P, cluster: &Cluster, pod: &Pod
 /// Whether a change of a node's taints gives a pod its turn that waits for it.
 pub fn taint_change_helps(interest: &EventInterest, pod: &Pod, before: Option<&Node>, after: &Node) -> bool {
     let change = Change::Node(before, Some(after));
-    interest.helps(&Cluster::default(), Resource::Node, Action::UpdateNodeTaint, pod, &change)
+    interest.helps(&Cluster::default(), EventResource::Node, ActionType::UpdateNodeTaint, pod, &change)
 }
 
 /// The nodes by name.

@@ -24,14 +24,14 @@ pub struct PermitWait {
     /// How long at most.
     pub timeout: Duration,
     /// Its permission.
-    pub word: PermitHandle,
+    pub handle: PermitHandle,
 }
 
 impl PermitWait {
     /// Waits for the permission, unless the time is up before.
     pub async fn permission(&self, mut timeout: Effect<'static, ()>) -> Result<(), Rejection> {
-        let mut word = self.word.clone();
-        let said = poll_fn(|context| match Pin::new(&mut word).poll(context) {
+        let mut handle = self.handle.clone();
+        let said = poll_fn(|context| match Pin::new(&mut handle).poll(context) {
             Poll::Ready(said) => Poll::Ready(Some(said)),
             Poll::Pending => timeout.as_mut().poll(context).map(|()| None),
         });
@@ -59,7 +59,7 @@ fn go_duration(span: Duration) -> String {
     }
 }
 
-/// A pod that has a node in the scheduler's books, and waits for permissions.
+/// An assumed pod that waits for the permission of Permit plugins.
 #[derive(Clone, Debug)]
 pub struct WaitingPod {
     /// The pod.

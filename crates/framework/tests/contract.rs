@@ -5,7 +5,7 @@ mod support;
 use serde::Deserialize;
 use supercargo_framework::{
     Prepared, Status,
-    event::{Action, Change, EventInterest, Resource},
+    event::{ActionType, Change, EventInterest, EventResource},
     normalize,
     profile::ProfileError,
     registry::{Args, Point, Registry, define},
@@ -145,32 +145,32 @@ fn events_help_if_the_closer_look_agrees() {
     let waiting = pod("p").pod();
     let (before, after) = (node("old").node(), node("new").node());
     let change = Change::Node(Some(&before), Some(&after));
-    let always = EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeLabel]);
+    let always = EventInterest::new(EventResource::Node, [ActionType::Add, ActionType::UpdateNodeLabel]);
     assert!(always.helps(
         &supercargo_model::Cluster::default(),
-        Resource::Node,
-        Action::Add,
+        EventResource::Node,
+        ActionType::Add,
         &waiting,
         &change
     ));
     assert!(always.helps(
         &supercargo_model::Cluster::default(),
-        Resource::Node,
-        Action::UpdateNodeLabel,
+        EventResource::Node,
+        ActionType::UpdateNodeLabel,
         &waiting,
         &change
     ));
     assert!(!always.helps(
         &supercargo_model::Cluster::default(),
-        Resource::Node,
-        Action::Delete,
+        EventResource::Node,
+        ActionType::Delete,
         &waiting,
         &change
     ));
     assert!(!always.helps(
         &supercargo_model::Cluster::default(),
-        Resource::Pod,
-        Action::Add,
+        EventResource::Pod,
+        ActionType::Add,
         &waiting,
         &change
     ));
@@ -182,23 +182,23 @@ fn events_help_if_the_closer_look_agrees() {
     });
     assert!(looks.helps(
         &supercargo_model::Cluster::default(),
-        Resource::Node,
-        Action::Add,
+        EventResource::Node,
+        ActionType::Add,
         &waiting,
         &change
     ));
     let swapped = Change::Node(Some(&after), Some(&before));
     assert!(!looks.helps(
         &supercargo_model::Cluster::default(),
-        Resource::Node,
-        Action::Add,
+        EventResource::Node,
+        ActionType::Add,
         &waiting,
         &swapped
     ));
     assert!(!looks.helps(
         &supercargo_model::Cluster::default(),
-        Resource::Node,
-        Action::Delete,
+        EventResource::Node,
+        ActionType::Delete,
         &waiting,
         &change
     ));
@@ -208,13 +208,13 @@ fn events_help_if_the_closer_look_agrees() {
 fn closer_looks_at_pods_and_other_objects() {
     let waiting = pod("p").pod();
     let (bound, loose) = (pod("q").on("a").pod(), pod("q").pod());
-    let by_pod = EventInterest::new(Resource::Pod, [Action::Delete])
+    let by_pod = EventInterest::new(EventResource::Pod, [ActionType::Delete])
         .if_pod(|_, before, _| before.is_some_and(|pod| pod.node.is_some()));
     let gone = |pod| {
         by_pod.helps(
             &supercargo_model::Cluster::default(),
-            Resource::Pod,
-            Action::Delete,
+            EventResource::Pod,
+            ActionType::Delete,
             &waiting,
             &Change::Pod(Some(pod), None),
         )
@@ -226,13 +226,13 @@ fn closer_looks_at_pods_and_other_objects() {
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}, "provisioner": "x",
     }))
     .object();
-    let by_object =
-        EventInterest::new(Resource::StorageClass, [Action::Add]).if_object(|_, _, after| after.is_some());
+    let by_object = EventInterest::new(EventResource::StorageClass, [ActionType::Add])
+        .if_object(|_, _, after| after.is_some());
     let helps = |after| {
         by_object.helps(
             &supercargo_model::Cluster::default(),
-            Resource::StorageClass,
-            Action::Add,
+            EventResource::StorageClass,
+            ActionType::Add,
             &waiting,
             &Change::Other(None, after),
         )

@@ -5,7 +5,7 @@ mod support;
 use serde_json::{Value, json};
 use supercargo_framework::{
     Verdict,
-    event::{Action, Change, Event, EventInterest, EventSet, Resource},
+    event::{ActionType, Change, ClusterEvent, EventInterest, EventResource, EventSet},
     points::{PreEnqueue, Requeue},
     queueing::QueueView,
     registry::{Registration, define},
@@ -16,7 +16,7 @@ use supercargo_model::{
 };
 use support::Setup;
 
-fn labels(events: &[Event]) -> String {
+fn labels(events: &[ClusterEvent]) -> String {
     let labels: Vec<String> = events.iter().map(|event| event.label()).collect();
     labels.join(" ")
 }
@@ -184,15 +184,15 @@ fn a_profile_tells_the_events_of_each_plugin() {
         let profile = Setup::new().with(waits(interests), 0).ready();
         labels(&profile.queue_rules().interests("Waits").events().iter().collect::<Vec<_>>())
     };
-    use Action::{Add, Update, UpdateNodeTaint};
+    use ActionType::{Add, Update, UpdateNodeTaint};
     assert_eq!(events(vec![]), "");
-    assert_eq!(events(vec![EventInterest::new(Resource::CsiNode, [Add])]), "storage.k8s.io/CSINodeAdd");
+    assert_eq!(events(vec![EventInterest::new(EventResource::CsiNode, [Add])]), "storage.k8s.io/CSINodeAdd");
     // Who waits for a node also waits for one to lose a taint.
-    let node_added = EventInterest::new(Resource::Node, [Add]);
+    let node_added = EventInterest::new(EventResource::Node, [Add]);
     assert_eq!(events(vec![node_added.clone()]), "NodeAdd NodeUpdateNodeTaint");
-    let looks = EventInterest::new(Resource::Node, [UpdateNodeTaint]).if_node(|_, _, _| false);
+    let looks = EventInterest::new(EventResource::Node, [UpdateNodeTaint]).if_node(|_, _, _| false);
     let profile = Setup::new().with(waits(vec![node_added, looks]), 0).ready();
-    let taint = Event::new(Resource::Node, UpdateNodeTaint);
+    let taint = ClusterEvent::new(EventResource::Node, UpdateNodeTaint);
     let change = Change::Node(None, None);
     assert!(!profile.queue_rules().interests("Waits").helps(
         &Cluster::default(),
@@ -201,11 +201,14 @@ fn a_profile_tells_the_events_of_each_plugin() {
         &change
     ));
     // Any update is every kind of update; any pod is one that is bound or not.
-    let updates = EventInterest::new(Resource::Pod, [Update]);
-    assert!(updates.covers(Resource::AssignedPod, Action::UpdatePodLabel));
-    assert!(updates.covers(Resource::UnscheduledPod, Action::Update));
-    assert!(!updates.covers(Resource::AssignedPod, Add));
-    assert!(!EventInterest::new(Resource::Pod, [Action::UpdatePodLabel]).covers(Resource::Pod, Update));
+    let updates = EventInterest::new(EventResource::Pod, [Update]);
+    assert!(updates.covers(EventResource::AssignedPod, ActionType::UpdatePodLabel));
+    assert!(updates.covers(EventResource::UnscheduledPod, ActionType::Update));
+    assert!(!updates.covers(EventResource::AssignedPod, Add));
+    assert!(
+        !EventInterest::new(EventResource::Pod, [ActionType::UpdatePodLabel])
+            .covers(EventResource::Pod, Update)
+    );
 }
 
 #[test]
@@ -215,11 +218,11 @@ fn plugins_that_do_not_say_are_helped_by_any_event() {
     let rules = profile.queue_rules();
     for plugin in ["Silent", "Extender"] {
         let events = rules.interests(plugin).events();
-        assert!(events.contains(Event::new(Resource::Node, Action::UpdateNodeAnnotation)));
-        assert!(events.contains(Event::new(Resource::AssignedPod, Action::Update)));
-        assert!(events.contains(Event::new(Resource::StorageClass, Action::Delete)));
+        assert!(events.contains(ClusterEvent::new(EventResource::Node, ActionType::UpdateNodeAnnotation)));
+        assert!(events.contains(ClusterEvent::new(EventResource::AssignedPod, ActionType::Update)));
+        assert!(events.contains(ClusterEvent::new(EventResource::StorageClass, ActionType::Delete)));
     }
-    assert!(rules.events().contains(Event::new(Resource::DeviceClass, Action::Add)));
+    assert!(rules.events().contains(ClusterEvent::new(EventResource::DeviceClass, ActionType::Add)));
     // Those that only score or bind do not count: their refusals are faults.
     assert_eq!(Setup::new().ready().queue_rules().events(), EventSet::default());
 }
@@ -236,14 +239,15 @@ fn events_of_custom_kinds_help_those_who_ask_or_read_them() {
         "boats.v1.example.comUpdate"
     );
 
-    let boats = Resource::Custom(&BOATS);
-    let launched = EventInterest::new(boats, [Action::Add]);
+    let boats = EventResource::Custom(&BOATS);
+    let launched = EventInterest::new(boats, [ActionType::Add]);
     let asks = define("Asks", move |_| Ok(Waits(vec![launched.clone()]))).pre_enqueue().requeue();
     let reads = define("Reads", |_| Ok(Waits(vec![]))).pre_enqueue().reads(&BOATS);
     let neither = define("Neither", |_| Ok(Waits(vec![]))).pre_enqueue();
     let profile = Setup::new().with(asks, 0).with(reads, 0).with(neither, 0).ready();
     let rules = profile.queue_rules();
-    let (added, deleted) = (Event::new(boats, Action::Add), Event::new(boats, Action::Delete));
+    let (added, deleted) =
+        (ClusterEvent::new(boats, ActionType::Add), ClusterEvent::new(boats, ActionType::Delete));
     let told = ["Asks", "Reads", "Neither"].map(|plugin| {
         let events = rules.interests(plugin).events();
         (events.contains(added), events.contains(deleted))

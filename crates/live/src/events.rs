@@ -22,7 +22,7 @@ use futures_util::future::select;
 use tokio::sync::Notify;
 
 pub use event::{Event, Reference, Urgency};
-use queue::{Job, Queue, Take, Write};
+use queue::{EventQueue, EventWrite, Take, Write};
 
 use crate::{
     requests::with_body,
@@ -56,7 +56,7 @@ impl Drop for Open {
 struct Shared {
     world: SharedWorld,
     host: String,
-    queue: Mutex<Queue>,
+    queue: Mutex<EventQueue>,
     /// Something has come, or the writers' situation has changed.
     wake: Notify,
     bindings: AtomicUsize,
@@ -78,7 +78,7 @@ pub fn open(world: &SharedWorld, host: impl Into<String>) -> EventRecorder {
     let shared = Arc::new(Shared {
         world: world.clone(),
         host: host.into(),
-        queue: Mutex::new(Queue::new(world.uptime())),
+        queue: Mutex::new(EventQueue::new(world.uptime())),
         wake: Notify::new(),
         bindings: AtomicUsize::new(0),
     });
@@ -143,7 +143,7 @@ impl Shared {
         }
     }
 
-    async fn write(&self, job: Job) {
+    async fn write(&self, job: EventWrite) {
         let Some(write) = self.queue().write_of(&job) else { return };
         let mut answer = self.send(&write).await;
         // A series whose event has been removed, by its age perhaps, begins anew with all it knows.
@@ -185,7 +185,7 @@ impl Shared {
         with_body(Method::Post, collection, ContentType::Json, &write.object(&self.host))
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, EventQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

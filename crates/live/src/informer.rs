@@ -1,7 +1,7 @@
-//! What the API server knows, as a stream of watch_events: for every resource that plugins read, a list and a watch that survive
+//! What the API server knows, as a stream of watch events: for every resource that plugins read, a list and a watch that survive
 //! cuts, expiry, restarts and objects that make no sense.
 //!
-//! Facts about one resource come in the server's order. Nothing is lost and nothing doubled across a cut: what is read
+//! Watch events of one resource come in the server's order. Nothing is lost and nothing doubled across a cut: what is read
 //! anew is compared with what was told before, and only the difference is told.
 
 mod backoff;
@@ -35,7 +35,7 @@ pub use resource::Resource;
 
 use crate::world::SharedWorld;
 
-/// Facts that wait to be taken. A reader that is slower than the server holds the server back, not the memory.
+/// Watch events that wait to be taken. A reader that is slower than the server holds the server back, not the memory.
 const MAX_WAITING_FACTS: usize = 8192;
 
 /// Something that has become known about the cluster.

@@ -18,13 +18,14 @@ use std::{
 
 use futures_util::future::{Either, select};
 use serde_json::{Value, json};
+use supercargo_framework::bugs::{self, Bug};
 use tokio::sync::watch;
 
 use crate::{
     requests::{micro_time, whole_seconds},
     world::{ContentType, Method, Reply, Request, SharedWorld, World, jittered, within},
 };
-use record::Record;
+use record::LeaderElectionRecord;
 
 /// Waits between attempts to get the lease are longer by up to this factor.
 const JITTER: f64 = 1.2;
@@ -123,7 +124,7 @@ struct Trouble {
 struct Observed {
     /// The object as the server has it, for writing it back.
     object: Value,
-    record: Record,
+    record: LeaderElectionRecord,
     /// When the record was first seen as it is.
     since: Duration,
     /// Until when we may act as the leader.
@@ -163,7 +164,8 @@ impl Lease {
         let shared = &self.shared;
         *shared.state.borrow() == LeadershipState::Leading
             && !*shared.leaving.borrow()
-            && shared.world.uptime() < shared.observed().valid_until
+            && (shared.world.uptime() < shared.observed().valid_until
+                || bugs::is_on(Bug::LeaseKeptAfterDeadline))
     }
 
     /// How we stand.
@@ -291,7 +293,7 @@ impl Shared {
         }
         let now = self.world.uptime();
         let held_by_another = !self.observed().record.holder.is_empty() && !self.is_ours();
-        if held_by_another && self.is_valid(now) {
+        if held_by_another && self.is_valid(now) && !bugs::is_on(Bug::LeaseStolenEarly) {
             return false;
         }
         let record = self.renewed_record();
@@ -299,11 +301,11 @@ impl Shared {
     }
 
     /// The record that makes us the holder from now on, or still.
-    fn renewed_record(&self) -> Record {
+    fn renewed_record(&self) -> LeaderElectionRecord {
         let now = micro_time(self.world.now());
         let old = &self.observed().record;
         let ours = old.holder == self.terms.identity;
-        Record {
+        LeaderElectionRecord {
             holder: self.terms.identity.clone(),
             lease_seconds: self.terms.lease_duration.as_secs(),
             acquired: if ours { old.acquired.clone() } else { now.clone() },
@@ -325,13 +327,13 @@ impl Shared {
     }
 
     async fn create(&self, asked_at: Duration) -> bool {
-        let record = Record { transitions: 0, ..self.renewed_record() };
+        let record = LeaderElectionRecord { transitions: 0, ..self.renewed_record() };
         let object = record::new_object(&self.terms.namespace, &self.terms.name, &record);
         self.put(asked_at, Method::Post, self.collection(), object, record).await
     }
 
     /// Replaces the record in the object as it was last seen: a version that is not the last one is refused.
-    async fn write(&self, asked_at: Duration, record: Record) -> bool {
+    async fn write(&self, asked_at: Duration, record: LeaderElectionRecord) -> bool {
         let object = record::with_record(self.observed().object.clone(), &record);
         let path = format!("{}/{}", self.collection(), self.terms.name);
         self.put(asked_at, Method::Put, path, object, record).await
@@ -343,7 +345,7 @@ impl Shared {
         method: Method,
         path: String,
         object: Value,
-        record: Record,
+        record: LeaderElectionRecord,
     ) -> bool {
         let request = Request::new(method, path, ContentType::Json, object.to_string().into());
         let Some(reply) = self.ask(request).await else { return false };
@@ -369,7 +371,7 @@ impl Shared {
         }
         let now = micro_time(self.world.now());
         let transitions = self.observed().record.transitions;
-        let record = Record {
+        let record = LeaderElectionRecord {
             holder: String::new(),
             lease_seconds: 1,
             acquired: now.clone(),
@@ -446,7 +448,7 @@ impl Shared {
     }
 
     fn observe(&self, object: Value) {
-        let record = Record::of(&object);
+        let record = LeaderElectionRecord::of(&object);
         let mut observed = self.observed();
         observed.object = object;
         if observed.record != record {
@@ -470,6 +472,10 @@ impl Shared {
             Ok(seconds) if seconds <= i32::MAX as u32 => Duration::from_secs(seconds.into()),
             _ => self.terms.lease_duration,
         };
+        if bugs::is_on(Bug::LeaseByWallClock) {
+            let renewed = observed.record.renewed.parse::<jiff::Timestamp>();
+            return renewed.is_ok_and(|renewed| renewed + duration > self.world.now());
+        }
         observed.since.saturating_add(duration) > now
     }
 

@@ -37,7 +37,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 
-pub use access::{Access, Unreachable};
+pub use access::{RestConfig, Unreachable};
 pub use endpoint::Endpoint;
 use supercargo_extender::body::{self, Read};
 use supercargo_manifest::Problem;
@@ -78,7 +78,7 @@ struct Server {
 
 impl RealWorld {
     /// Finds the API server. Whether it is there is seen with the first request.
-    pub async fn open(access: &Access) -> Result<Self, Unreachable> {
+    pub async fn open(access: &RestConfig) -> Result<Self, Unreachable> {
         let target = access::find(access, &|name| std::env::var_os(name))?;
         let throttle = access.queries_per_second.map(|rate| Throttle::new(rate, access.burst));
         Self::at(target, throttle).await

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use supercargo_extender::Wanted;
+use supercargo_extender::WantedOriginals;
 use supercargo_model::{
     Declared,
     object::{Kind, Object},
@@ -16,7 +16,7 @@ use crate::informer::{Resource, resources};
 
 /// Every resource that a scheduler reads, with its objects as the server sends them.
 pub fn recorded_resources() -> Vec<Resource> {
-    let wanted = Arc::new(Wanted::everything());
+    let wanted = Arc::new(WantedOriginals::everything());
     let all = resources(&Declared::default(), []);
     all.into_iter().map(|resource| resource.with_texts(&wanted)).collect()
 }

@@ -48,7 +48,7 @@ impl Condition {
 
 /// What happens to the nominated node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Nomination {
+pub enum NominatingInfo {
     /// It stays what it is.
     Keep,
     /// Room is being made on this node.
@@ -83,7 +83,7 @@ impl Reported {
         pod: &Key,
         uid: &str,
         condition: Option<&Condition>,
-        nomination: Nomination,
+        nomination: NominatingInfo,
         now: Timestamp,
     ) -> Option<Request> {
         let mut status = Map::new();
@@ -101,9 +101,9 @@ impl Reported {
             });
         }
         let nominated = match nomination {
-            Nomination::Keep => self.nominated_node.clone(),
-            Nomination::Set(node) => Some(node),
-            Nomination::Clear => None,
+            NominatingInfo::Keep => self.nominated_node.clone(),
+            NominatingInfo::Set(node) => Some(node),
+            NominatingInfo::Clear => None,
         };
         if nominated != self.nominated_node || unsure {
             status.insert("nominatedNodeName".to_owned(), json!(nominated.as_deref()));
@@ -142,7 +142,7 @@ mod tests {
         Timestamp::from_second(1_800_000_000 + seconds).unwrap()
     }
 
-    fn patch(reported: &mut Reported, message: &str, nomination: Nomination, at: i64) -> Option<Value> {
+    fn patch(reported: &mut Reported, message: &str, nomination: NominatingInfo, at: i64) -> Option<Value> {
         let condition =
             Condition { reason: Reason::Unschedulable, message: message.to_owned(), generation: 3 };
         let request = reported.update(&Key::new("ns", "p"), "u", Some(&condition), nomination, now(at))?;
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn the_same_is_not_said_twice() {
         let mut reported = Reported::default();
-        let first = patch(&mut reported, "0/1 nodes are available", Nomination::Keep, 0).unwrap();
+        let first = patch(&mut reported, "0/1 nodes are available", NominatingInfo::Keep, 0).unwrap();
         assert_eq!(
             first,
             json!({"metadata": {"uid": "u"}, "status": {"conditions": [{
@@ -161,30 +161,30 @@ mod tests {
                 "message": "0/1 nodes are available", "lastProbeTime": null,
                 "lastTransitionTime": "2027-01-15T08:00:00Z", "observedGeneration": 3}]}})
         );
-        assert_eq!(patch(&mut reported, "0/1 nodes are available", Nomination::Keep, 5), None);
-        let other = patch(&mut reported, "0/2 nodes are available", Nomination::Keep, 9).unwrap();
+        assert_eq!(patch(&mut reported, "0/1 nodes are available", NominatingInfo::Keep, 5), None);
+        let other = patch(&mut reported, "0/2 nodes are available", NominatingInfo::Keep, 9).unwrap();
         assert_eq!(other["status"]["conditions"][0]["lastTransitionTime"], "2027-01-15T08:00:00Z");
     }
 
     #[test]
     fn a_nomination_is_set_and_cleared() {
         let mut reported = Reported::default();
-        let set = patch(&mut reported, "m", Nomination::Set("n1".into()), 0).unwrap();
+        let set = patch(&mut reported, "m", NominatingInfo::Set("n1".into()), 0).unwrap();
         assert_eq!(set["status"]["nominatedNodeName"], "n1");
-        assert_eq!(patch(&mut reported, "m", Nomination::Set("n1".into()), 1), None);
-        let cleared = patch(&mut reported, "m", Nomination::Clear, 2).unwrap();
+        assert_eq!(patch(&mut reported, "m", NominatingInfo::Set("n1".into()), 1), None);
+        let cleared = patch(&mut reported, "m", NominatingInfo::Clear, 2).unwrap();
         assert_eq!(cleared["status"], json!({"nominatedNodeName": null}));
     }
 
     #[test]
     fn what_may_not_have_arrived_is_said_again() {
         let mut reported = Reported::default();
-        patch(&mut reported, "m", Nomination::Set("n1".into()), 0).unwrap();
+        patch(&mut reported, "m", NominatingInfo::Set("n1".into()), 0).unwrap();
         reported.forget();
-        let again = patch(&mut reported, "m", Nomination::Keep, 1).unwrap();
+        let again = patch(&mut reported, "m", NominatingInfo::Keep, 1).unwrap();
         assert_eq!(again["status"]["conditions"][0]["message"], "m");
         assert_eq!(again["status"]["nominatedNodeName"], "n1");
-        assert_eq!(patch(&mut reported, "m", Nomination::Keep, 2), None);
+        assert_eq!(patch(&mut reported, "m", NominatingInfo::Keep, 2), None);
     }
 
     #[test]
@@ -200,9 +200,9 @@ mod tests {
         };
         let mut reported = Reported::of(&pod("m", Some("n1")));
         // Neither for a newer version of the spec alone: observedGeneration stays.
-        assert_eq!(patch(&mut reported, "m", Nomination::Set("n1".into()), 0), None);
-        assert_eq!(patch(&mut reported, "m", Nomination::Keep, 0), None);
-        let other = patch(&mut reported, "other", Nomination::Keep, 0).unwrap();
+        assert_eq!(patch(&mut reported, "m", NominatingInfo::Set("n1".into()), 0), None);
+        assert_eq!(patch(&mut reported, "m", NominatingInfo::Keep, 0), None);
+        let other = patch(&mut reported, "other", NominatingInfo::Keep, 0).unwrap();
         let condition = &other["status"]["conditions"][0];
         assert_eq!(condition["lastTransitionTime"], "2026-01-02T03:04:05Z");
         assert_eq!(condition["observedGeneration"], 3);

@@ -6,7 +6,7 @@ use crate::value::{Entry, Location, Source, Value, ValueKind};
 use crate::{BYTE_ORDER_MARK, MAX_DEPTH};
 
 /// Why a text could not be read as JSON.
-pub(crate) enum Failure {
+pub(crate) enum JsonFailure {
     /// The text is not JSON.
     Syntax(Box<SyntaxError>),
     /// The text is JSON, yet some keys are written twice.
@@ -21,7 +21,7 @@ pub(crate) struct SyntaxError {
 }
 
 /// Reads one JSON document or several one after another.
-pub(crate) fn read(source: &Source) -> Result<Vec<Value>, Failure> {
+pub(crate) fn read(source: &Source) -> Result<Vec<Value>, JsonFailure> {
     let start = if source.text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
     let mut reader = Reader {
         source,
@@ -33,7 +33,7 @@ pub(crate) fn read(source: &Source) -> Result<Vec<Value>, Failure> {
     let mut documents = Vec::new();
     reader.skip_space();
     while reader.peek().is_some() {
-        let document = reader.value(0).map_err(Failure::Syntax)?;
+        let document = reader.value(0).map_err(JsonFailure::Syntax)?;
         if !document.is_null() {
             documents.push(document);
         }
@@ -43,7 +43,7 @@ pub(crate) fn read(source: &Source) -> Result<Vec<Value>, Failure> {
         return Ok(documents);
     }
     reader.duplicates.0.sort_by_key(|problem| problem.at);
-    Err(Failure::Duplicates(reader.duplicates))
+    Err(JsonFailure::Duplicates(reader.duplicates))
 }
 
 /// The last place whose line and column were counted. Places are asked for in the order of the

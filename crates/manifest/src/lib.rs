@@ -73,8 +73,8 @@ pub fn read(source: &Source) -> Result<Vec<Value>, Problems> {
         return yaml::read(source);
     }
     json::read(source).or_else(|failure| match failure {
-        json::Failure::Duplicates(problems) => Err(problems),
-        json::Failure::Syntax(error) => yaml::read(source)
+        json::JsonFailure::Duplicates(problems) => Err(problems),
+        json::JsonFailure::Syntax(error) => yaml::read(source)
             .map_err(|problems| if error.looks_like_yaml { problems } else { error.problem.into() }),
     })
 }

@@ -21,6 +21,7 @@ pub mod pod_classes;
 pub mod pod_owner;
 pub mod ports;
 pub mod quantity;
+pub mod random;
 pub mod resources;
 pub mod selection;
 pub mod selector;

@@ -20,17 +20,17 @@ pub fn comparisons(requirements: &[Requirement]) -> usize {
 }
 
 /// A place in a table.
-pub(crate) trait Place: Copy {
+pub(crate) trait TableIndex: Copy {
     fn place(self) -> usize;
 }
 
-impl Place for u32 {
+impl TableIndex for u32 {
     fn place(self) -> usize {
         self as usize
     }
 }
 
-impl Place for NodeId {
+impl TableIndex for NodeId {
     fn place(self) -> usize {
         self.index()
     }
@@ -38,7 +38,7 @@ impl Place for NodeId {
 
 /// Things by their labels.
 pub(crate) trait LabelIndex {
-    type Place: Place;
+    type Place: TableIndex;
 
     /// The things with a value of a label.
     fn with_value(&self, key: &str, value: &str) -> &[Self::Place];

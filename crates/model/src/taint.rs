@@ -6,7 +6,7 @@ use crate::{HashSet, Name, work};
 
 /// What a taint does to pods that do not tolerate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-pub enum Effect {
+pub enum TaintEffect {
     /// New pods stay away.
     NoSchedule,
     /// New pods stay away if they can.
@@ -15,7 +15,7 @@ pub enum Effect {
     NoExecute,
 }
 
-impl Effect {
+impl TaintEffect {
     /// Whether the effect keeps a new pod off the node.
     pub fn repels(self) -> bool {
         matches!(self, Self::NoSchedule | Self::NoExecute)
@@ -31,7 +31,7 @@ pub struct Taint {
     #[serde(default)]
     pub value: Name,
     /// What it does.
-    pub effect: Effect,
+    pub effect: TaintEffect,
 }
 
 /// As `kubectl taint` takes it.
@@ -70,7 +70,7 @@ pub struct Toleration {
     pub value: Name,
     /// The taint's effect; absent: any.
     #[serde(default, deserialize_with = "effect")]
-    pub effect: Option<Effect>,
+    pub effect: Option<TaintEffect>,
 }
 
 impl Toleration {
@@ -178,7 +178,7 @@ fn operator<'de, D: serde::Deserializer<'de>>(d: D) -> Result<TolerationOperator
     })
 }
 
-fn effect<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Effect>, D::Error> {
+fn effect<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<TaintEffect>, D::Error> {
     #[derive(Deserialize)]
     enum Written {
         NoSchedule,
@@ -188,9 +188,9 @@ fn effect<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Effect>, D::E
         Absent,
     }
     Ok(match Written::deserialize(d)? {
-        Written::NoSchedule => Some(Effect::NoSchedule),
-        Written::PreferNoSchedule => Some(Effect::PreferNoSchedule),
-        Written::NoExecute => Some(Effect::NoExecute),
+        Written::NoSchedule => Some(TaintEffect::NoSchedule),
+        Written::PreferNoSchedule => Some(TaintEffect::PreferNoSchedule),
+        Written::NoExecute => Some(TaintEffect::NoExecute),
         Written::Absent => None,
     })
 }
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn many_tolerations_tolerate_what_each_of_them_does() {
-        let effects = [None, Some(Effect::NoSchedule), Some(Effect::NoExecute)];
+        let effects = [None, Some(TaintEffect::NoSchedule), Some(TaintEffect::NoExecute)];
         let operators = [
             TolerationOperator::Equal,
             TolerationOperator::Exists,
@@ -227,7 +227,8 @@ mod tests {
                 (0..FEW_TOLERATIONS).map(filler).chain([toleration.clone()]).collect();
             let many = Tolerations::from(many);
             for (key, value) in [("k", "a"), ("k", "b"), ("l", ""), ("m", "a"), ("m", "c")] {
-                for effect in [Effect::NoSchedule, Effect::NoExecute, Effect::PreferNoSchedule] {
+                for effect in [TaintEffect::NoSchedule, TaintEffect::NoExecute, TaintEffect::PreferNoSchedule]
+                {
                     let taint = Taint { key: key.into(), value: value.into(), effect };
                     assert_eq!(
                         many.tolerate(&taint),

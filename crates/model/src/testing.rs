@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+pub use crate::random::Random;
 use crate::{ApiResource, Cluster, Kind, Node, Pod, object::Object};
 
 /// An object on its way.
@@ -237,24 +238,7 @@ pub fn cluster(objects: impl IntoIterator<Item = Builder>) -> Cluster {
     cluster
 }
 
-/// Numbers from a seed, the same ones every time (SplitMix64).
-pub struct Random(pub u64);
-
 impl Random {
-    /// The next number.
-    pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below a bound.
-    pub fn below(&mut self, bound: usize) -> usize {
-        (self.number() % bound as u64) as usize
-    }
-
     /// One of some.
     pub fn one<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
         of[self.below(of.len())]

@@ -1,4 +1,4 @@
-//! The cluster's books: whatever the order of events, they agree with the objects that are there.
+//! The cluster's sums and indexes: whatever the order of events, they agree with the objects that are there.
 
 mod support;
 

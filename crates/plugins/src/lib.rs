@@ -28,7 +28,7 @@ pub mod volume_binding;
 pub mod volume_restrictions;
 pub mod volume_zone;
 
-use supercargo_framework::registry::{Permission, Point, Registry, define};
+use supercargo_framework::registry::{ApiPermission, Point, Registry, define};
 
 /// All plugins, by the names that configurations use.
 pub fn registry() -> Registry {
@@ -39,7 +39,7 @@ pub fn registry() -> Registry {
     );
     all.add(
         define(default_preemption::NAME, default_preemption::DefaultPreemption::new)
-            .needs(Permission {
+            .needs(ApiPermission {
                 at: Point::PostFilter,
                 why: "make room: DefaultPreemption is on",
                 group: "",
@@ -171,7 +171,7 @@ pub fn registry() -> Registry {
             .score()
             .reserve()
             .pre_bind()
-            .needs(Permission {
+            .needs(ApiPermission {
                 at: Point::PreBind,
                 why: "bind volumes: VolumeBinding is on",
                 group: "",

@@ -1,7 +1,7 @@
 //! What filters tell about the nodes that they refuse, with numbers and names.
 
 use serde_json::{Value, json};
-use supercargo_framework::testing::Trial;
+use supercargo_framework::testing::PluginUnderTest;
 use supercargo_model::testing::{Builder, cluster, node, object, pod};
 use supercargo_plugins::{
     inter_pod_affinity, node_affinity, node_declared_features, node_name, node_ports, node_resources_fit,
@@ -11,8 +11,8 @@ use supercargo_plugins::{
 
 /// What a plugin tells about each node by name.
 fn told(plugin: &str, objects: Vec<Builder>, pod: Builder) -> Vec<Vec<String>> {
-    let trial = Trial::named(&registry(), plugin).expect("it is registered");
-    let details = trial.details(&cluster(objects), &pod.pod());
+    let plugin_under_test = PluginUnderTest::named(&registry(), plugin).expect("it is registered");
+    let details = plugin_under_test.details(&cluster(objects), &pod.pod());
     details.into_iter().map(|node| node.into_iter().map(|detail| detail.text).collect()).collect()
 }
 
@@ -77,8 +77,9 @@ fn having_none_is_told_from_being_full_and_too_small() {
         gpus("c-small", "1"),
         gpus("d-fits", "2"),
     ];
-    let trial = Trial::named(&registry(), node_resources_fit::NAME).expect("it is registered");
-    let kinds = trial.kinds(&cluster(objects), &wants(&[("example.com/gpu", "2")]).pod());
+    let plugin_under_test =
+        PluginUnderTest::named(&registry(), node_resources_fit::NAME).expect("it is registered");
+    let kinds = plugin_under_test.kinds(&cluster(objects), &wants(&[("example.com/gpu", "2")]).pod());
     let kinds: Vec<Vec<String>> = kinds
         .into_iter()
         .map(|node| node.into_iter().map(|kind| format!("{}: {}", kind.reason, kind.kind)).collect())

@@ -5,25 +5,25 @@
 use std::{error::Error, sync::Arc};
 
 use supercargo_live::{
-    real::{Access, RealWorld},
+    real::{RealWorld, RestConfig},
     scheduler::records::RecordKind,
     world::SharedWorld,
 };
-use supercargo_scheduler::{Options, start};
+use supercargo_scheduler::{SchedulerOptions, start};
 
 #[allow(clippy::print_stdout, reason = "it is a program")]
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = std::env::args().nth(1);
-    schedule(Access { master: server, ..Access::default() }, |line| println!("{line}")).await
+    schedule(RestConfig { master: server, ..RestConfig::default() }, |line| println!("{line}")).await
 }
 
 /// Schedules until a pod was placed, and says how it went.
-pub(crate) async fn schedule(access: Access, mut say: impl FnMut(String)) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn schedule(access: RestConfig, mut say: impl FnMut(String)) -> Result<(), Box<dyn Error>> {
     let registry = supercargo_plugins::registry();
     let configuration = supercargo_config::default_configuration(&registry)?;
     let world: SharedWorld = Arc::new(RealWorld::open(&access).await?);
-    let scheduler = start(&world, &configuration, &registry, Options::default())?;
+    let scheduler = start(&world, &configuration, &registry, SchedulerOptions::default())?;
     let mut records = scheduler.records().follow();
     while let Some(delivery) = records.next().await {
         say(format!("{} {:?}", delivery.record.pod, delivery.record.what));

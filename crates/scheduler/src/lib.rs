@@ -18,8 +18,8 @@ mod live;
 mod running;
 
 #[cfg(feature = "live")]
-pub use extenders::{extenders, roles};
+pub use extenders::{ExtenderTransport, extenders, over_http, roles};
 #[cfg(feature = "live")]
 pub use live::campaign;
 #[cfg(feature = "live")]
-pub use running::{Election, Ended, Options, Running, start};
+pub use running::{Election, Ended, RunningScheduler, SchedulerOptions, start};

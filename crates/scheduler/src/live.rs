@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_config::Configuration;
-use supercargo_extender::Wanted;
+use supercargo_extender::WantedOriginals;
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
     informer,
@@ -17,7 +17,7 @@ use supercargo_model::Cluster;
 
 use crate::{
     extenders::{extenders, roles},
-    running::Options,
+    running::SchedulerOptions,
     setup::{self, Overrides},
 };
 
@@ -28,14 +28,15 @@ pub(crate) fn assemble(
     configuration: &Configuration,
     registry: &Registry,
     lease: Option<Lease>,
-    options: &Options,
+    options: &SchedulerOptions,
 ) -> Result<Scheduler, Problems> {
     let overrides = Overrides { seed: world.random(), ..Overrides::default() };
     let mut engine = setup::engine(Cluster::default(), configuration, registry, overrides)?;
-    let extenders = extenders(configuration, Arc::new(WorldClock(world.clone())), options.watcher.clone())?;
+    let clock = Arc::new(WorldClock(world.clone()));
+    let extenders = extenders(configuration, &options.extender_transport, clock, options.watcher.clone())?;
     let extenders = extenders.with(options.strictness);
     engine.set_extenders(roles(&extenders));
-    let wanted = Arc::new(Wanted::by(&configuration.extenders));
+    let wanted = Arc::new(WantedOriginals::by(&configuration.extenders));
     let declared = configuration.declared(registry);
     let resources = informer::resources(&declared, engine.profiles().iter()).into_iter();
     let resources = resources.map(|resource| resource.with_texts(&wanted)).collect();

@@ -23,7 +23,7 @@ use std::{
 };
 
 use supercargo_engine::{
-    At, Decision, Engine, Failure, Place, Placement, Popped, QueueSettings, SchedulingQueue,
+    At, AttemptFailure, Decision, Engine, Placement, Popped, QueuePlace, QueueSettings, SchedulingQueue,
 };
 use supercargo_framework::{
     assumed::AssumedObjects,
@@ -40,7 +40,7 @@ use crate::setup;
 use binding::Assumed;
 use handle::{Report, SchedulerHandle};
 
-pub use outside::Step;
+pub use outside::OfflineStep;
 
 /// After so many attempts a pod is left alone: plugins that contradict each other must not keep it busy for ever.
 const MAX_ATTEMPTS: u32 = 1000;
@@ -135,7 +135,7 @@ impl OfflineScheduler {
         let (cluster, nominations) = self.engine.cluster_and_nominations();
         match self.queue.add(pod.clone(), nominations, At { now, cluster }) {
             None => self.other_schedulers += 1,
-            Some(Place::Gated) => {
+            Some(QueuePlace::Gated) => {
                 let decision = self.engine.held(&pod);
                 let told = decision.map(|decision| {
                     let placement = Placement::Decided(Box::new(decision));
@@ -227,7 +227,7 @@ impl OfflineScheduler {
 
     /// A pod waits for what can help it. If room can be made for it, the plugin that found it begins with that.
     fn no_node(&mut self, pod: &Arc<Pod>, decision: &Decision) {
-        let failure = decision.failure().unwrap_or(Failure::Error);
+        let failure = decision.failure().unwrap_or(AttemptFailure::Error);
         if let Some(Ok(nomination)) = &decision.preemption {
             self.preempt(pod, nomination);
         }
@@ -241,7 +241,7 @@ impl OfflineScheduler {
     }
 
     /// A pod waits after an attempt that came to nothing.
-    fn park(&mut self, uid: &Name, failure: Failure, claim: Claim) {
+    fn park(&mut self, uid: &Name, failure: AttemptFailure, claim: Claim) {
         let now = self.now();
         let (cluster, nominations) = self.engine.cluster_and_nominations();
         self.queue.park(uid, failure, claim.clone(), nominations, At { now, cluster });
@@ -253,8 +253,8 @@ impl OfflineScheduler {
     fn park_again(&mut self, pod: &Pod) {
         let refused_by = self.queue.find(&pod.uid).map(|pending| pending.refused_by.clone());
         let failure = match refused_by.filter(|refusal| !refusal.is_empty()) {
-            Some(refusal) => Failure::Refused(refusal),
-            None => Failure::Error,
+            Some(refusal) => AttemptFailure::Refused(refusal),
+            None => AttemptFailure::Error,
         };
         self.park(&pod.uid, failure, Claim::Kept);
     }
@@ -342,7 +342,7 @@ impl OfflineScheduler {
     /// has changed since.
     fn next_retry(&self) -> Option<Duration> {
         let state = self.state();
-        let waiting = self.queue.pending().filter(|pending| pending.place == Place::Backoff);
+        let waiting = self.queue.pending().filter(|pending| pending.place == QueuePlace::Backoff);
         let changed = waiting.filter(|pending| self.tried.get(&pending.pod.uid) != Some(&state));
         changed.filter_map(|pending| pending.until).min()
     }

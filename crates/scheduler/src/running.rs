@@ -19,16 +19,21 @@ use supercargo_live::{
 use supercargo_manifest::Problems;
 use tokio::sync::{oneshot, watch};
 
-use crate::live::{assemble, campaign};
+use crate::{
+    extenders::{ExtenderTransport, over_http},
+    live::{assemble, campaign},
+};
 
 /// What may differ from scheduler to scheduler besides the configuration.
-pub struct Options {
+pub struct SchedulerOptions {
     /// Whether it takes part in an election.
     pub election: Election,
     /// Counts what it does.
     pub meter: Arc<dyn Meter>,
     /// Counts what extenders do.
     pub watcher: Arc<dyn Watcher>,
+    /// The way to extenders.
+    pub extender_transport: ExtenderTransport,
     /// How closely extenders' answers are looked at.
     pub strictness: Strictness,
     /// Hears which kinds are out of sight.
@@ -41,12 +46,13 @@ pub struct Options {
     pub explain_in_events: bool,
 }
 
-impl Default for Options {
+impl Default for SchedulerOptions {
     fn default() -> Self {
         Self {
             election: Election::Configured,
             meter: Arc::new(NoMeter),
             watcher: Arc::new(NoWatcher),
+            extender_transport: over_http(),
             strictness: Strictness::default(),
             informers: InformerHealth::default(),
             max_unschedulable: None,
@@ -76,7 +82,7 @@ pub enum Ended {
 }
 
 /// A scheduler that runs in a task of its world. It stops when this is dropped.
-pub struct Running {
+pub struct RunningScheduler {
     records: Records,
     inspector: Inspector,
     synced: watch::Receiver<bool>,
@@ -90,8 +96,8 @@ pub fn start(
     world: &SharedWorld,
     configuration: &Configuration,
     registry: &Registry,
-    mut options: Options,
-) -> Result<Running, Problems> {
+    mut options: SchedulerOptions,
+) -> Result<RunningScheduler, Problems> {
     let lease = match std::mem::replace(&mut options.election, Election::Never) {
         Election::Configured => campaign(world, configuration),
         Election::Never => None,
@@ -109,7 +115,7 @@ pub fn start(
     }
     let (stop, stopped) = oneshot::channel();
     let (end, ended) = oneshot::channel();
-    let running = Running {
+    let running = RunningScheduler {
         records: scheduler.records(),
         inspector: scheduler.inspector(),
         synced: scheduler.synced(),
@@ -131,7 +137,7 @@ pub fn start(
     Ok(running)
 }
 
-impl Running {
+impl RunningScheduler {
     /// The way to follow what it decides, and how its queue changes.
     pub fn records(&self) -> &Records {
         &self.records

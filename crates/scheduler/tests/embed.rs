@@ -7,9 +7,9 @@ mod embed;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use supercargo_engine::{Outcome, Place};
+use supercargo_engine::{Outcome, QueuePlace};
 use supercargo_live::{
-    real::{Access, RealWorld},
+    real::{RealWorld, RestConfig},
     scheduler::{
         inspector::{PodState, WhatIf},
         records::{Follower, RecordKind},
@@ -17,8 +17,8 @@ use supercargo_live::{
     world::SharedWorld,
 };
 use supercargo_model::{Key, testing};
-use supercargo_scheduler::{Election, Ended, Options, Running, start};
-use supercargo_testcluster::{Options as ClusterOptions, TestCluster};
+use supercargo_scheduler::{Election, Ended, RunningScheduler, SchedulerOptions, start};
+use supercargo_testcluster::{TestCluster, TestClusterOptions as ClusterOptions};
 
 fn cluster(objects: impl IntoIterator<Item = Value>) -> TestCluster {
     let cluster =
@@ -38,15 +38,15 @@ fn pod(name: &str, cpu: &str) -> Value {
            "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]}})
 }
 
-fn access(cluster: &TestCluster) -> Access {
-    Access { master: Some(cluster.url()), ..Access::default() }
+fn access(cluster: &TestCluster) -> RestConfig {
+    RestConfig { master: Some(cluster.url()), ..RestConfig::default() }
 }
 
-async fn started(cluster: &TestCluster) -> Running {
+async fn started(cluster: &TestCluster) -> RunningScheduler {
     let registry = supercargo_plugins::registry();
     let configuration = supercargo_config::default_configuration(&registry).expect("the default");
     let world: SharedWorld = Arc::new(RealWorld::open(&access(cluster)).await.expect("a server"));
-    let options = Options { election: Election::Never, ..Options::default() };
+    let options = SchedulerOptions { election: Election::Never, ..SchedulerOptions::default() };
     start(&world, &configuration, &registry, options).expect("a scheduler")
 }
 
@@ -88,14 +88,14 @@ async fn it_can_be_asked_while_it_runs() {
 
     let queue = loop {
         let queue = inspector.queue().await.expect("it runs");
-        if queue.iter().any(|waiting| waiting.place == Place::Unschedulable) {
+        if queue.iter().any(|waiting| waiting.place == QueuePlace::Unschedulable) {
             break queue;
         }
         tokio::task::yield_now().await;
     };
-    let waiting: Vec<(&str, Place, u32)> =
+    let waiting: Vec<(&str, QueuePlace, u32)> =
         queue.iter().map(|waiting| (&*waiting.pod.name, waiting.place, waiting.attempts)).collect();
-    assert_eq!(waiting, [("big", Place::Unschedulable, 1)]);
+    assert_eq!(waiting, [("big", QueuePlace::Unschedulable, 1)]);
     assert!(queue[0].refused_by.plugins.contains("NodeResourcesFit"), "{queue:?}");
     let big = inspector.pod(key("big")).await.expect("it runs");
     assert_eq!((big.state, big.waiting.as_ref()), (PodState::Waiting, Some(&queue[0])));

@@ -39,7 +39,7 @@ use crate::{
     access::{PeerIdentity, RequestRefusal},
     connections::{Seat, Share},
     routes::{Protected, is_health},
-    server::Limits,
+    server::ConnectionLimits,
     tls::{Tls, user_of},
 };
 
@@ -52,7 +52,7 @@ const RESERVE_PATIENCE: Duration = Duration::from_secs(3);
 /// What a connection is served with.
 pub(crate) struct Connection {
     router: Router,
-    limits: Limits,
+    limits: ConnectionLimits,
     stop: CancellationToken,
     seat: Seat,
     /// Whether a request has come yet.
@@ -62,7 +62,7 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(
         Protected(router): &Protected,
-        limits: &Limits,
+        limits: &ConnectionLimits,
         stop: &CancellationToken,
         seat: Seat,
     ) -> Self {
@@ -97,7 +97,7 @@ impl Connection {
         if http2 { self.http2(stream, peer).await } else { self.http1(stream, peer).await }
     }
 
-    async fn http1(self, stream: impl Read + Write + Unpin + 'static, peer: Option<PeerIdentity>) {
+    pub(crate) async fn http1(self, stream: impl Read + Write + Unpin + 'static, peer: Option<PeerIdentity>) {
         let service = service_fn(self.service(peer));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -108,7 +108,7 @@ impl Connection {
         self.drive(connection).await;
     }
 
-    async fn http2(self, stream: impl Read + Write + Unpin + 'static, peer: Option<PeerIdentity>) {
+    pub(crate) async fn http2(self, stream: impl Read + Write + Unpin + 'static, peer: Option<PeerIdentity>) {
         let service = service_fn(self.service(peer));
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())

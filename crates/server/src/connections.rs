@@ -11,7 +11,7 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::server::Limits;
+use crate::server::ConnectionLimits;
 
 /// The open connections.
 pub(crate) struct Connections {
@@ -68,7 +68,7 @@ impl Client {
 }
 
 impl Connections {
-    pub(crate) fn new(limits: &Limits) -> Arc<Self> {
+    pub(crate) fn new(limits: &ConnectionLimits) -> Arc<Self> {
         Arc::new(Self {
             common: limits.connections,
             per_client: limits.connections_per_client,
@@ -204,11 +204,11 @@ mod tests {
     use super::*;
 
     fn connections() -> Arc<Connections> {
-        let limits = Limits {
+        let limits = ConnectionLimits {
             connections: 3,
             connections_per_client: 2,
             connections_for_health: 1,
-            ..Limits::default()
+            ..ConnectionLimits::default()
         };
         Connections::new(&limits)
     }

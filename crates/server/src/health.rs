@@ -20,12 +20,12 @@ use crate::metrics::{Metrics, Success};
 
 /// A named question with the answer "well", or why not.
 #[derive(Clone)]
-pub struct Check {
+pub struct HealthCheck {
     name: String,
     ask: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
-impl Check {
+impl HealthCheck {
     /// A check that asks a closure. It should answer at once; the name becomes part of a path.
     pub fn new(name: &str, ask: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self { name: name.to_owned(), ask: Arc::new(ask) }
@@ -57,11 +57,11 @@ impl Check {
 #[derive(Clone, Default)]
 pub struct Health {
     /// The older address: whether to leave the process running.
-    pub healthz: Vec<Check>,
+    pub healthz: Vec<HealthCheck>,
     /// Whether to leave the process running.
-    pub livez: Vec<Check>,
+    pub livez: Vec<HealthCheck>,
     /// Whether it does its work.
-    pub readyz: Vec<Check>,
+    pub readyz: Vec<HealthCheck>,
 }
 
 impl Health {
@@ -78,10 +78,11 @@ impl Health {
 fn endpoint_routes(
     router: Router,
     endpoint: &'static str,
-    checks: Vec<Check>,
+    checks: Vec<HealthCheck>,
     metrics: &Arc<Metrics>,
 ) -> Router {
-    let checks: Arc<[Check]> = if checks.is_empty() { [Check::ping()].into() } else { checks.into() };
+    let checks: Arc<[HealthCheck]> =
+        if checks.is_empty() { [HealthCheck::ping()].into() } else { checks.into() };
     let router = checks.iter().fold(router, |router, check| {
         let check = check.clone();
         router.route(&format!("/{endpoint}/{}", check.name), get(async move || one(&check)))
@@ -92,14 +93,14 @@ fn endpoint_routes(
     router.route(&format!("/{endpoint}"), get(all))
 }
 
-fn one(check: &Check) -> Response {
+fn one(check: &HealthCheck) -> Response {
     match (check.ask)() {
         Ok(()) => text(StatusCode::OK, "ok".into()),
         Err(reason) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("internal server error: {reason}\n")),
     }
 }
 
-fn all(endpoint: &str, checks: &[Check], query: &str, metrics: &Metrics) -> Response {
+fn all(endpoint: &str, checks: &[HealthCheck], query: &str, metrics: &Metrics) -> Response {
     let query: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
     let mut excluded: Vec<_> =
         query.iter().filter(|(key, _)| key == "exclude").map(|(_, name)| name).collect();

@@ -3,7 +3,7 @@
 //! Health is open to everybody. Everything else (`/metrics`, `/configz`, and whatever routes are added) is for callers
 //! whom the API server knows and allows, as with kube-scheduler; a look-up that fails is a refusal.
 //!
-//! [`Server::bind`] listens, [`Routes`] says what there is, [`Access`] who may see it. Traffic with the API server is not
+//! [`Server::bind`] listens, [`Routes`] says what there is, [`AccessControl`] who may see it. Traffic with the API server is not
 //! this crate's: it asks through a [`Reviewer`].
 //!
 //! ```no_run
@@ -18,16 +18,16 @@
 //! let configz = Configz::default();
 //! configz.set("kubescheduler.config.k8s.io", configuration);
 //! let readyz = vec![
-//!     Check::ping(),
-//!     Check::flag("informer-sync", synced, "not everything is listed yet"),
-//!     Check::shutdown(stop.clone()),
+//!     HealthCheck::ping(),
+//!     HealthCheck::flag("informer-sync", synced, "not everything is listed yet"),
+//!     HealthCheck::shutdown(stop.clone()),
 //! ];
 //! let routes = Routes::new(Health { readyz, ..Health::default() }, metrics.clone(), configz)
 //!     .merge(explain)
-//!     .protected(Access::new(reviewer, AccessOptions::default(), Clock::system()));
+//!     .protected(AccessControl::new(reviewer, AccessOptions::default(), Clock::system()));
 //! if let Some(port) = Port::from_flag(secure_port) {
 //!     let transport = Transport::Tls(TlsOptions::default());
-//!     let limits = Limits::default();
+//!     let limits = ConnectionLimits::default();
 //!     let options = ServerOptions { address: bind_address, port, transport, share_port: false, limits };
 //!     let server = Server::bind(options).await?;
 //!     tokio::spawn(server.serve(routes, stop.cancelled_owned()));
@@ -40,6 +40,8 @@ mod clock;
 mod connection;
 mod connections;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod health;
 pub mod metrics;
 mod routes;
@@ -47,12 +49,14 @@ mod server;
 mod tls;
 mod zpages;
 
-pub use access::{Access, AccessOptions, AccessRequest, BoxFuture, ReviewError, Reviewer, User, Verdict};
+pub use access::{
+    AccessControl, AccessDecision, AccessOptions, AccessRequest, BoxFuture, ReviewError, Reviewer, UserInfo,
+};
 pub use clock::Clock;
 pub use error::ServeError;
-pub use health::{Check, Health};
-pub use routes::{Answer, Answers, Configz, ListPods, Protected, Query, Routes};
-pub use server::{Drained, Limits, Port, Server, ServerOptions, Transport};
+pub use health::{Health, HealthCheck};
+pub use routes::{AnswerQueries, Configz, ListPods, Protected, Query, QueryAnswer, Routes};
+pub use server::{ConnectionLimits, Drained, Port, Server, ServerOptions, Transport};
 pub use tls::{
     Certificate, CipherSuites, KeyExchanges, NamedCertificate, TlsOptions, TlsVersion, UnknownOffer,
 };

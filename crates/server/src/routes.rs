@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use crate::{
-    access::{Access, BoxFuture, guard},
+    access::{AccessControl, BoxFuture, guard},
     health::Health,
     metrics::{CONTENT_TYPE, Metrics, PodResources, pod_resources_text},
     zpages::{self, Flags, Statusz},
@@ -85,7 +85,7 @@ impl Query {
 
 /// What is answered to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum QueryAnswer {
     /// This, as JSON.
     Json(String),
     /// What was asked for does not exist.
@@ -96,7 +96,7 @@ pub enum Answer {
     Unavailable(String),
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for QueryAnswer {
     fn into_response(self) -> Response {
         let (status, message) = match self {
             Self::Json(text) => return json(text),
@@ -109,7 +109,7 @@ impl IntoResponse for Answer {
 }
 
 /// Answers questions.
-pub type Answers = Arc<dyn Fn(Query) -> BoxFuture<'static, Answer> + Send + Sync>;
+pub type AnswerQueries = Arc<dyn Fn(Query) -> BoxFuture<'static, QueryAnswer> + Send + Sync>;
 
 /// What is served.
 pub struct Routes(Router);
@@ -153,18 +153,18 @@ impl Routes {
     }
 
     /// With a path that answers questions in JSON.
-    pub fn answers(self, path: &'static str, answers: Answers) -> Self {
+    pub fn answers(self, path: &'static str, answers: AnswerQueries) -> Self {
         let answer = async move |RawQuery(query): RawQuery| answers(Query::parse(query.as_deref())).await;
         Self(self.0.route(path, get(answer)))
     }
 
-    /// With these routes too. Their handlers find the caller as an `Extension<User>`.
+    /// With these routes too. Their handlers find the caller as an `Extension<UserInfo>`.
     pub fn merge(self, routes: Router) -> Self {
         Self(self.0.merge(routes))
     }
 
     /// All of it, also what is not there, for those only whom `access` lets in.
-    pub fn protected(self, access: Access) -> Protected {
+    pub fn protected(self, access: AccessControl) -> Protected {
         Protected(self.0.layer(middleware::from_fn_with_state(Arc::new(access), guard)))
     }
 }

@@ -1,11 +1,14 @@
 //! Listens, takes connections in, and lets them end when the process does.
 
 use std::{
-    future::Future,
+    fs::File,
+    future::{Future, poll_fn},
+    io,
     net::{IpAddr, SocketAddr},
     num::NonZeroU16,
     sync::Arc,
-    time::Duration,
+    task::{Context, Poll},
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -26,6 +29,12 @@ use crate::{
 
 /// How long to wait when the system has no room for another connection.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
+/// How often it is told that the system has none.
+const TELL_EVERY: Duration = Duration::from_secs(60);
+/// How many file descriptors are kept back for callers.
+const RESERVED_DESCRIPTORS: usize = 4;
+/// What they are kept back with.
+const RESERVED_FILE: &str = "/dev/null";
 /// Connections that the system keeps for us until they are taken in.
 const BACKLOG: u32 = 1024;
 
@@ -63,7 +72,7 @@ pub enum Transport {
 
 /// What a caller may take up.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// How large a request's head may be.
     pub header_bytes: usize,
     /// How large a request's body may be.
@@ -87,7 +96,7 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Default for Limits {
+impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             header_bytes: 16 * 1024,
@@ -116,7 +125,7 @@ pub struct ServerOptions {
     /// `--permit-port-sharing`: other processes may listen on the same port.
     pub share_port: bool,
     /// What a caller may take up.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
 }
 
 /// A server that listens. What it serves comes with [`Server::serve`].
@@ -124,7 +133,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<Arc<Tls>>,
-    limits: Limits,
+    limits: ConnectionLimits,
 }
 
 /// How it ended.
@@ -162,14 +171,15 @@ impl Server {
         let stop = CancellationToken::new();
         let open = Connections::new(&limits);
         let mut connections = JoinSet::new();
+        let mut acceptor = Acceptor::new(listener, open);
         let follow_files = follow_files(tls.clone());
         tokio::pin!(shutdown, follow_files);
         loop {
             tokio::select! {
                 () = &mut shutdown => break,
                 () = &mut follow_files => {}
-                Some(_) = connections.join_next() => {}
-                (stream, peer, seat) = next_connection(&listener, &open) => {
+                Some(_) = connections.join_next() => acceptor.fill_reserve(),
+                (stream, peer, seat) = acceptor.next_connection() => {
                     let connection = Connection::new(&routes, &limits, &stop, seat);
                     let tls = tls.clone();
                     connections.spawn(async move {
@@ -179,7 +189,7 @@ impl Server {
                 }
             }
         }
-        drop(listener);
+        drop(acceptor);
         stop.cancel();
         drain(connections, limits.drain).await
     }
@@ -201,19 +211,71 @@ fn listen(address: SocketAddr, share_port: bool) -> std::io::Result<TcpListener>
     socket.listen(BACKLOG)
 }
 
-/// Everybody is taken in at once: whoever asks for health must not wait behind others.
-async fn next_connection(listener: &TcpListener, open: &Arc<Connections>) -> (TcpStream, SocketAddr, Seat) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => match open.admit(peer.ip()) {
-                Some(seat) => return (stream, peer, seat),
-                None => debug!(%peer, "too many connections: closed"),
-            },
-            Err(error) => {
-                warn!(%error, "a connection could not be taken in");
-                open.shrink();
-                sleep(PAUSE_AFTER_ERROR).await;
+/// Takes connections in.
+struct Acceptor {
+    listener: TcpListener,
+    open: Arc<Connections>,
+    /// File descriptors that are kept back: where the process has run out of them, one is given up for whoever asks for
+    /// health. What the process needs them for otherwise (requests to the API server) may hold all others for long.
+    reserve: Vec<File>,
+    /// When it was told the last time that they have run out.
+    told: Option<Instant>,
+}
+
+impl Acceptor {
+    fn new(listener: TcpListener, open: Arc<Connections>) -> Self {
+        let mut acceptor = Self { listener, open, reserve: Vec::new(), told: None };
+        acceptor.fill_reserve();
+        acceptor
+    }
+
+    /// Everybody is taken in at once: whoever asks for health must not wait behind others.
+    async fn next_connection(&mut self) -> (TcpStream, SocketAddr, Seat) {
+        loop {
+            match poll_fn(|context| self.poll_accept(context)).await {
+                Ok((stream, peer)) => match self.open.admit(peer.ip()) {
+                    Some(seat) => return (stream, peer, seat),
+                    None => debug!(%peer, "too many connections: closed"),
+                },
+                Err(_) => {
+                    self.open.shrink();
+                    sleep(PAUSE_AFTER_ERROR).await;
+                    self.fill_reserve();
+                }
             }
+        }
+    }
+
+    /// Without a file descriptor, Linux fails whether somebody waits or not. So the one that is given up is taken back at
+    /// once, unless it was for somebody.
+    fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        match self.listener.poll_accept(context) {
+            Poll::Ready(Err(error)) => {
+                self.tell(&error);
+                if self.reserve.pop().is_none() {
+                    return Poll::Ready(Err(error));
+                }
+                let accepted = self.listener.poll_accept(context);
+                self.fill_reserve();
+                accepted
+            }
+            accepted => accepted,
+        }
+    }
+
+    fn tell(&mut self, error: &io::Error) {
+        if self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
+            self.told = Some(Instant::now());
+            warn!(%error, "a connection could not be taken in");
+        }
+    }
+
+    /// To be called when a connection has ended, before somebody else takes what it gave back.
+    fn fill_reserve(&mut self) {
+        while self.reserve.len() < RESERVED_DESCRIPTORS
+            && let Ok(file) = File::open(RESERVED_FILE)
+        {
+            self.reserve.push(file);
         }
     }
 }

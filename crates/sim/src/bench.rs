@@ -12,7 +12,7 @@ use supercargo_model::{Cluster, Name, Node, Pod};
 
 /// What the pods ask for besides cpu and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workload {
+pub enum BenchWorkload {
     /// Nothing.
     Basic,
     /// A preferred node affinity.
@@ -25,7 +25,7 @@ pub enum Workload {
     Unique,
 }
 
-impl Workload {
+impl BenchWorkload {
     /// All, in the order of the tables.
     pub const ALL: [Self; 5] = [Self::Basic, Self::NodeAffinity, Self::Spread, Self::InterPod, Self::Unique];
 
@@ -105,7 +105,7 @@ pub struct Size {
 
 /// What was measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measured {
+pub struct BenchResult {
     /// The workload.
     pub kind: &'static str,
     /// Nodes.
@@ -127,7 +127,7 @@ pub struct Measured {
 }
 
 /// The cluster of a workload, with its bound pods.
-pub fn cluster(workload: Workload, size: Size) -> Cluster {
+pub fn cluster(workload: BenchWorkload, size: Size) -> Cluster {
     let mut cluster = Cluster::default();
     for i in 0..size.nodes {
         cluster.put_node(node(i));
@@ -136,7 +136,7 @@ pub fn cluster(workload: Workload, size: Size) -> Cluster {
     for i in 0..size.bound {
         let mut pod = match &template {
             // Building the JSON of pods that are alike once is enough.
-            Some(template) if workload != Workload::Unique => renamed(template, i),
+            Some(template) if workload != BenchWorkload::Unique => renamed(template, i),
             _ => workload.pod(i),
         };
         pod.node = Some(node_name(i.wrapping_mul(7919) % size.nodes.max(1)));
@@ -171,10 +171,10 @@ fn node(i: usize) -> Node {
 }
 
 /// The pending pods of a workload, numbered on after the bound ones.
-pub fn pending(workload: Workload, size: Size) -> Vec<Arc<Pod>> {
+pub fn pending(workload: BenchWorkload, size: Size) -> Vec<Arc<Pod>> {
     let mut template: Option<Arc<Pod>> = None;
     let one = |i: usize| match &template {
-        Some(template) if workload != Workload::Unique => Arc::new(renamed(template, i)),
+        Some(template) if workload != BenchWorkload::Unique => Arc::new(renamed(template, i)),
         _ => {
             let pod = Arc::new(workload.pod(i));
             template.get_or_insert_with(|| pod.clone());
@@ -186,13 +186,13 @@ pub fn pending(workload: Workload, size: Size) -> Vec<Arc<Pod>> {
 
 /// Schedules all pods through the queue, each seeing the ones before it, and measures every cycle.
 pub fn run(
-    workload: Workload,
+    workload: BenchWorkload,
     size: Size,
     engine: &mut Engine,
     pods: Vec<Arc<Pod>>,
     fast: bool,
     mut progress: impl FnMut(usize),
-) -> Measured {
+) -> BenchResult {
     let mut queue = Queue::default();
     let mut taken = Vec::with_capacity(pods.len());
     let mut placed = 0;
@@ -231,7 +231,7 @@ pub fn run(
         let place = (taken.len() as f64 * share) as usize;
         taken.get(place.min(taken.len().saturating_sub(1))).map_or(0.0, |time| micros(*time))
     };
-    Measured {
+    BenchResult {
         kind: workload.name(),
         nodes: size.nodes,
         bound: size.bound,

@@ -50,7 +50,7 @@ pub fn replay_each(
 
 /// A pod that goes elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
+pub struct MovedPod {
     /// The pod.
     pub pod: Key,
     /// Where it went under the first configuration.
@@ -63,11 +63,11 @@ pub struct Moved {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
     /// Pods that go to another node.
-    pub other_node: Vec<Moved>,
+    pub other_node: Vec<MovedPod>,
     /// Pods that got a node only under the second.
-    pub newly_placed: Vec<Moved>,
+    pub newly_placed: Vec<MovedPod>,
     /// Pods that got a node only under the first.
-    pub newly_pending: Vec<Moved>,
+    pub newly_pending: Vec<MovedPod>,
 }
 
 impl Moves {
@@ -83,13 +83,13 @@ impl Moves {
                 (Some(_), None) => &mut moves.newly_pending,
                 _ => continue,
             };
-            list.push(Moved { pod: before.pod.clone(), from, to });
+            list.push(MovedPod { pod: before.pod.clone(), from, to });
         }
         moves
     }
 
     /// All of them.
-    pub fn all(&self) -> impl Iterator<Item = &Moved> {
+    pub fn all(&self) -> impl Iterator<Item = &MovedPod> {
         self.other_node.iter().chain(&self.newly_placed).chain(&self.newly_pending)
     }
 
@@ -101,7 +101,7 @@ impl Moves {
 
 /// How one value compares with another of the same measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum MeasureChange {
     /// As good, or too close to tell.
     Same,
     /// Better.
@@ -117,20 +117,20 @@ const TOLERANCE_SHARE: f64 = 0.0005;
 const TOLERANCE_RELATIVE: f64 = 0.005;
 
 /// How a value of a measure compares with an earlier one.
-pub fn judge(kind: &MeasureKind, before: f64, after: f64) -> Verdict {
+pub fn judge(kind: &MeasureKind, before: f64, after: f64) -> MeasureChange {
     let difference = after - before;
     let tolerance = match kind.unit {
         Unit::Share => TOLERANCE_SHARE,
         Unit::Count | Unit::Seconds => TOLERANCE_RELATIVE * before.abs().max(after.abs()),
     };
     if difference.abs() <= tolerance {
-        return Verdict::Same;
+        return MeasureChange::Same;
     }
     match kind.better {
-        Better::Neither => Verdict::Different,
-        Better::Lower if difference < 0.0 => Verdict::Better,
-        Better::Higher if difference > 0.0 => Verdict::Better,
-        Better::Lower | Better::Higher => Verdict::Worse,
+        Better::Neither => MeasureChange::Different,
+        Better::Lower if difference < 0.0 => MeasureChange::Better,
+        Better::Higher if difference > 0.0 => MeasureChange::Better,
+        Better::Lower | Better::Higher => MeasureChange::Worse,
     }
 }
 
@@ -202,9 +202,9 @@ fn against(base_name: &str, base: &Measures, name: &str, other: &Measures, moved
         };
         let words = format!("{called} {} instead of {}", shown(kind.unit, after), shown(kind.unit, before));
         match judge(kind, before, after) {
-            Verdict::Better => better.push(words),
-            Verdict::Worse => worse.push(words),
-            Verdict::Same | Verdict::Different => {}
+            MeasureChange::Better => better.push(words),
+            MeasureChange::Worse => worse.push(words),
+            MeasureChange::Same | MeasureChange::Different => {}
         }
     }
     let moved = match moved {
@@ -231,12 +231,12 @@ mod tests {
     #[test]
     fn differences_are_judged_by_what_is_better() {
         let check = |name: &str, before, after| judge(measure(name).unwrap(), before, after);
-        assert_eq!(check("placed", 10.0, 11.0), Verdict::Better);
-        assert_eq!(check("never_placed", 10.0, 11.0), Verdict::Worse);
+        assert_eq!(check("placed", 10.0, 11.0), MeasureChange::Better);
+        assert_eq!(check("never_placed", 10.0, 11.0), MeasureChange::Worse);
         // 0.04 points of 100 are noise; 0.4 points are not.
-        assert_eq!(check("fragmentation", 0.5, 0.4996), Verdict::Same);
-        assert_eq!(check("fragmentation", 0.5, 0.496), Verdict::Better);
-        assert_eq!(check("utilisation", 0.5, 0.6), Verdict::Different);
+        assert_eq!(check("fragmentation", 0.5, 0.4996), MeasureChange::Same);
+        assert_eq!(check("fragmentation", 0.5, 0.496), MeasureChange::Better);
+        assert_eq!(check("utilisation", 0.5, 0.6), MeasureChange::Different);
     }
 
     #[test]

@@ -16,11 +16,11 @@ use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
 
 use crate::{
     explanation::Explanation,
-    report::{NodeRejection, PreemptionReport, Report},
+    report::{NodeRejection, PodReport, PreemptionReport},
 };
 
 /// A cluster, pods, and what kube-scheduler made of them.
-pub struct Scenario {
+pub struct ConformanceCase {
     /// Its name.
     pub name: String,
     /// What it is about.
@@ -28,12 +28,12 @@ pub struct Scenario {
     configuration: config::Configuration,
     objects: Vec<Object>,
     queue: Vec<Arc<Pod>>,
-    expect: Vec<Report>,
+    expect: Vec<PodReport>,
 }
 
 /// A place where our answer is not kube-scheduler's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct Mismatch {
     /// The pod.
     pub pod: String,
     /// The node, where it is about one.
@@ -52,7 +52,7 @@ struct Header {
     theme: String,
 }
 
-impl Scenario {
+impl ConformanceCase {
     /// Reads a scenario (JSON).
     pub fn read(source: &Source, registry: &Registry) -> Result<Self, Problems> {
         let documents = manifest::read(source)?;
@@ -86,7 +86,7 @@ impl Scenario {
 
     /// Explains every pod with regard to every node, beside what kube-scheduler answered. After each pod the expected node is
     /// taken.
-    pub fn explanations(&self, registry: &Registry) -> Result<Vec<(&Report, Explanation)>, Problems> {
+    pub fn explanations(&self, registry: &Registry) -> Result<Vec<(&PodReport, Explanation)>, Problems> {
         let mut engine = self.engine(registry)?;
         let nodes: Vec<Name> = engine.cluster().nodes().map(|node| node.name().clone()).collect();
         let mut explanations = Vec::new();
@@ -113,7 +113,7 @@ impl Scenario {
 
     /// Decides every pod and compares. After each pod the expected node is taken, so that one difference does not make
     /// others.
-    pub fn check(&self, registry: &Registry) -> Result<Vec<Difference>, Problems> {
+    pub fn check(&self, registry: &Registry) -> Result<Vec<Mismatch>, Problems> {
         let mut engine = self.engine(registry)?;
         let mut differences = Vec::new();
         for (pod, expected) in self.queue.iter().zip(&self.expect) {
@@ -128,11 +128,11 @@ impl Scenario {
     }
 }
 
-fn decide(engine: &mut Engine, pod: &Pod) -> Report {
+fn decide(engine: &mut Engine, pod: &Pod) -> PodReport {
     let decision = engine.held(pod).or_else(|| engine.decide(pod));
-    decision.map_or_else(Report::default, |decision| {
+    decision.map_or_else(PodReport::default, |decision| {
         debug_assert!(decision.outcome != Outcome::Gated || decision.refused.is_some());
-        Report::new(&decision)
+        PodReport::new(&decision)
     })
 }
 
@@ -166,11 +166,11 @@ fn objects(source: &Source, root: &Value, field: &str) -> Result<Vec<Object>, Pr
 /// Collects the differences about one pod.
 pub(crate) struct Comparison<'a> {
     pod: &'a str,
-    differences: &'a mut Vec<Difference>,
+    differences: &'a mut Vec<Mismatch>,
 }
 
 impl<'a> Comparison<'a> {
-    pub(crate) fn new(pod: &'a str, differences: &'a mut Vec<Difference>) -> Self {
+    pub(crate) fn new(pod: &'a str, differences: &'a mut Vec<Mismatch>) -> Self {
         Self { pod, differences }
     }
 
@@ -182,7 +182,7 @@ impl<'a> Comparison<'a> {
         got: &T,
     ) {
         if expected != got {
-            self.differences.push(Difference {
+            self.differences.push(Mismatch {
                 pod: self.pod.to_owned(),
                 node: node.map(str::to_owned),
                 what: what.to_owned(),
@@ -206,7 +206,7 @@ pub struct CheckedCases {
     /// Cases that are not.
     pub failed: usize,
     /// Where; the case stands for the pod.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<Mismatch>,
 }
 
 impl CheckedCases {
@@ -222,7 +222,7 @@ impl CheckedCases {
     }
 }
 
-fn compare(expected: &Report, got: &Report, theme: &str, differences: &mut Vec<Difference>) {
+fn compare(expected: &PodReport, got: &PodReport, theme: &str, differences: &mut Vec<Mismatch>) {
     let mut about = Comparison::new(&expected.pod, differences);
     about.equal(None, "pod", &expected.pod, &got.pod);
     about.equal(None, "result", &expected.result, &got.result);
@@ -241,12 +241,12 @@ fn compare(expected: &Report, got: &Report, theme: &str, differences: &mut Vec<D
 }
 
 /// The fast path must know the same feasible nodes and scores; what it leaves out scores 0 everywhere.
-fn compare_fast(engine: &mut Engine, pod: &Arc<Pod>, full: &Report, differences: &mut Vec<Difference>) {
+fn compare_fast(engine: &mut Engine, pod: &Arc<Pod>, full: &PodReport, differences: &mut Vec<Mismatch>) {
     let pod = engine.admit(pod.clone());
     let Some(fast) = engine.inspect().recall(&pod).filter(|_| full.result == "Scheduled") else {
         return;
     };
-    let fast = Report::new(&fast);
+    let fast = PodReport::new(&fast);
     let mut about = Comparison::new(&full.pod, differences);
     about.equal(None, "feasible, on the fast path", &full.feasible, &fast.feasible);
     by_node(&mut about, &full.feasible, "total, on the fast path", &full.total, &fast.total);
@@ -263,7 +263,7 @@ fn compare_fast(engine: &mut Engine, pod: &Arc<Pod>, full: &Report, differences:
     }
 }
 
-fn compare_nodes(about: &mut Comparison<'_>, expected: &Report, got: &Report) {
+fn compare_nodes(about: &mut Comparison<'_>, expected: &PodReport, got: &PodReport) {
     let nodes = expected.rejected.keys().chain(got.rejected.keys());
     let nodes: std::collections::BTreeSet<&String> = nodes.collect();
     for node in nodes {
@@ -272,7 +272,7 @@ fn compare_nodes(about: &mut Comparison<'_>, expected: &Report, got: &Report) {
     about.equal(None, "feasible", &expected.feasible, &got.feasible);
 }
 
-fn compare_scores(about: &mut Comparison<'_>, expected: &Report, got: &Report) {
+fn compare_scores(about: &mut Comparison<'_>, expected: &PodReport, got: &PodReport) {
     let names = expected.plugins.keys().chain(got.plugins.keys());
     let names: std::collections::BTreeSet<&String> = names.collect();
     for name in names {

@@ -11,7 +11,7 @@ use supercargo_engine::{Decision, Explained, Influence, Reweighed, TieBreak, Vic
 use supercargo_framework::profile::Objection;
 use supercargo_model::Name;
 
-use crate::report::Report;
+use crate::report::PodReport;
 
 mod why_not;
 pub use why_not::{DetailReport, ObjectionReport, PluginGap, WhyNot};
@@ -22,7 +22,7 @@ pub use why_not::{DetailReport, ObjectionReport, PluginGap, WhyNot};
 pub struct Explanation {
     /// The decision in the fields of the conformance data.
     #[serde(flatten)]
-    pub report: Report,
+    pub report: PodReport,
     /// What it was decided on: [`DECIDED`], or [`WHAT_IF`].
     pub basis: String,
     /// How many nodes the cluster has.
@@ -241,7 +241,7 @@ impl Explanation {
             }),
             influence: explained.influence.iter().map(InfluenceReport::new).collect(),
             victims: explained.victims.iter().map(VictimReport::new).collect(),
-            report: Report::new(decision),
+            report: PodReport::new(decision),
             ..Self::default()
         }
     }

@@ -10,7 +10,7 @@ mod spread;
 use serde::Serialize;
 use supercargo_model::Name;
 
-pub use meter::{Meter, ResourceSample, Sample};
+pub use meter::{ClusterMeter, ResourceSample, Sample};
 pub use mix::PodMix;
 pub use pending::PendingTimes;
 pub use spread::SpreadWatch;

@@ -50,23 +50,23 @@ pub struct PlacementTest {
     /// Nodes that have failed.
     pub without: Vec<String>,
     /// All of this has to hold.
-    pub expect: Vec<Expectation>,
+    pub expect: Vec<PlacementExpectation>,
 }
 
 /// What is expected of some pods.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Expectation {
+pub struct PlacementExpectation {
     /// Which pods: a name, `namespace/name`, the name of their workload, or a pattern with `*`; all, if nothing is said.
     pub pods: Option<String>,
     /// Each of them gets one of these nodes.
-    pub goes_to: Option<Nodes>,
+    pub goes_to: Option<NodeMatch>,
     /// None of them gets one of these nodes.
-    pub stays_away_from: Option<Nodes>,
+    pub stays_away_from: Option<NodeMatch>,
     /// They are spread evenly.
     pub spreads_within: Option<Spread>,
     /// Each of them stays pending, for this reason.
-    pub pending_because: Option<Pending>,
+    pub pending_because: Option<PendingReason>,
     /// Nobody has to leave for them.
     pub preempts_nobody: Option<bool>,
     /// These pods have to leave for them, and no others.
@@ -78,7 +78,7 @@ pub struct Expectation {
 /// Some nodes: those that match whatever is said.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Nodes {
+pub struct NodeMatch {
     /// By name; `*` stands for anything.
     pub nodes: Vec<String>,
     /// By zone.
@@ -105,7 +105,7 @@ fn one() -> usize {
 /// Why a pod stays pending.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Pending {
+pub struct PendingReason {
     /// A part of the message.
     pub message: Option<String>,
     /// The plugin that refuses.
@@ -146,7 +146,7 @@ pub fn read(source: &Source, document: &Value) -> Result<Suite, Problems> {
     if problems.is_empty() { Ok(suite) } else { Err(problems) }
 }
 
-impl Expectation {
+impl PlacementExpectation {
     fn is_empty(&self) -> bool {
         self.goes_to.is_none()
             && self.stays_away_from.is_none()

@@ -14,13 +14,13 @@ use supercargo_model::{
     object::{Kind, Object},
 };
 use supercargo_scheduler::{
-    offline::{Attempt, OfflineScheduler, Step},
+    offline::{Attempt, OfflineScheduler, OfflineStep},
     setup::{self, Overrides},
 };
 
 use crate::{
-    measures::{Measures, Meter, PendingTimes, PodMix, Sample, SpreadWatch},
-    trace::{Event, TimedEvent, Trace},
+    measures::{ClusterMeter, Measures, PendingTimes, PodMix, Sample, SpreadWatch},
+    trace::{TimedEvent, Trace, TraceEvent},
 };
 
 /// How a trace is replayed.
@@ -128,7 +128,7 @@ pub fn replay(
     let scheduler = OfflineScheduler::new(engine, setup::queue_settings(configuration), []);
     let mut run = Run {
         scheduler,
-        meter: Meter::new(mix, trace.length(), options.samples),
+        meter: ClusterMeter::new(mix, trace.length(), options.samples),
         spread: SpreadWatch::default(),
         histories: Vec::new(),
         there: HashMap::new(),
@@ -163,7 +163,7 @@ enum Who {
 
 struct Run<'m> {
     scheduler: OfflineScheduler,
-    meter: Meter<'m>,
+    meter: ClusterMeter<'m>,
     spread: SpreadWatch,
     histories: Vec<PodHistory>,
     there: HashMap<Key, Who>,
@@ -186,8 +186,8 @@ impl Run<'_> {
                 self.scheduler.step_until(until, |engine, pod| if follow { None } else { engine.place(pod) });
             self.meter.pass_to(self.scheduler.now());
             match step {
-                Some(Step::Attempt(attempt)) => self.attempted(&attempt),
-                Some(Step::Passed) => {}
+                Some(OfflineStep::Attempt(attempt)) => self.attempted(&attempt),
+                Some(OfflineStep::Passed) => {}
                 None => return,
             }
         }
@@ -243,15 +243,15 @@ impl Run<'_> {
         history.left.get_or_insert((how, now));
     }
 
-    fn take_in(&mut self, event: &Event) {
+    fn take_in(&mut self, event: &TraceEvent) {
         match event {
-            Event::Arrival(pod) => self.pod_arrives(pod),
-            Event::Put(object) => match &**object {
+            TraceEvent::Arrival(pod) => self.pod_arrives(pod),
+            TraceEvent::Put(object) => match &**object {
                 Object::Pod(pod) => self.pod_changes(pod),
                 other => self.scheduler.put(other.clone()),
             },
-            Event::Remove(Kind::Pod, key) => self.pod_goes(key),
-            Event::Remove(kind, key) => self.scheduler.remove(*kind, key),
+            TraceEvent::Remove(Kind::Pod, key) => self.pod_goes(key),
+            TraceEvent::Remove(kind, key) => self.scheduler.remove(*kind, key),
         }
     }
 

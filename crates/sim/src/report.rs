@@ -10,7 +10,7 @@ use supercargo_model::Name;
 /// What came of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Report {
+pub struct PodReport {
     /// `namespace/name`.
     pub pod: String,
     /// `Scheduled`, `Unschedulable`, `Gated` or `Error`.
@@ -137,7 +137,7 @@ impl NodeRejection {
     }
 }
 
-impl Report {
+impl PodReport {
     /// The report of a decision.
     pub fn new(decision: &Decision) -> Self {
         let (result, placed) = match &decision.outcome {

@@ -36,7 +36,7 @@ impl Input {
 
 /// Counts of what came of the pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct SimulationSummary {
     /// Pods that got a node.
     pub scheduled: usize,
     /// Pods that no node is left for.
@@ -47,7 +47,7 @@ pub struct Summary {
     pub errors: usize,
 }
 
-impl Summary {
+impl SimulationSummary {
     /// Counts one more pod.
     pub fn count(&mut self, outcome: &Outcome) {
         match outcome {

@@ -15,11 +15,11 @@ use supercargo_model::{
     object::{Kind, Object, read_declared_object},
 };
 
-pub use check::{Checked, Expectation, check, replay};
+pub use check::{CheckedReplay, ExpectedAnswer, check, replay};
 
 /// One thing that happened.
 #[derive(Clone)]
-pub enum Event {
+pub enum TraceEvent {
     /// A pod came that asks for a node.
     Arrival(Arc<Pod>),
     /// An object was made or changed.
@@ -34,7 +34,7 @@ pub struct TimedEvent {
     /// The time since the first event.
     pub at: Duration,
     /// What happened.
-    pub event: Event,
+    pub event: TraceEvent,
 }
 
 /// A history: what happened, in the order of time.
@@ -58,7 +58,7 @@ enum Op {
 struct Line {
     at_seconds: f64,
     /// `None` for an object that a scheduler does not read.
-    event: Option<Event>,
+    event: Option<TraceEvent>,
 }
 
 impl Trace {
@@ -91,21 +91,22 @@ impl Trace {
         objects: impl IntoIterator<Item = Object>,
         pending: impl IntoIterator<Item = Arc<Pod>>,
     ) -> Self {
-        let objects = objects.into_iter().map(|object| Event::Put(Arc::new(object)));
-        let events = objects.chain(pending.into_iter().map(Event::Arrival)).enumerate();
+        let objects = objects.into_iter().map(|object| TraceEvent::Put(Arc::new(object)));
+        let events = objects.chain(pending.into_iter().map(TraceEvent::Arrival)).enumerate();
         let events =
             events.map(|(i, event)| TimedEvent { at: Duration::ZERO, event: with_identity(event, i) });
         Self { origin_seconds: 0.0, events: events.collect() }
     }
 
-    /// Adds a trace that goes on where this one ends. `None` if it begins before that.
+    /// Adds a trace that goes on where this one ends. `None` if it begins before that, or after the end of time.
     pub fn and(mut self, next: Self) -> Option<Self> {
         let begins = Duration::try_from_secs_f64(next.origin_seconds - self.origin_seconds).ok()?;
         if begins < self.length() {
             return None;
         }
-        let later = next.events.into_iter().map(|timed| TimedEvent { at: timed.at + begins, ..timed });
-        self.events.extend(later);
+        for timed in next.events {
+            self.events.push(TimedEvent { at: timed.at.checked_add(begins)?, ..timed });
+        }
         Some(self)
     }
 
@@ -117,8 +118,8 @@ impl Trace {
     /// The pods that came, in their order.
     pub fn arrivals(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.events.iter().filter_map(|timed| match &timed.event {
-            Event::Arrival(pod) => Some(pod),
-            Event::Put(_) | Event::Remove(..) => None,
+            TraceEvent::Arrival(pod) => Some(pod),
+            TraceEvent::Put(_) | TraceEvent::Remove(..) => None,
         })
     }
 
@@ -129,21 +130,21 @@ impl Trace {
 }
 
 /// Pods are told apart by uid, and a trace that was made up may have none.
-fn with_identity(event: Event, index: usize) -> Event {
+fn with_identity(event: TraceEvent, index: usize) -> TraceEvent {
     match event {
-        Event::Arrival(pod) if pod.uid.is_empty() => {
-            Event::Arrival(Arc::new(Pod { uid: format!("arrival-{index}").into(), ..(*pod).clone() }))
+        TraceEvent::Arrival(pod) if pod.uid.is_empty() => {
+            TraceEvent::Arrival(Arc::new(Pod { uid: format!("arrival-{index}").into(), ..(*pod).clone() }))
         }
         other => other,
     }
 }
 
-fn event_of(op: Op, object: Object) -> Event {
+fn event_of(op: Op, object: Object) -> TraceEvent {
     match object {
         Object::Pod(pod) if pod.node.is_none() && !pod.finished && op == Op::Add => {
-            Event::Arrival(Arc::new(pod))
+            TraceEvent::Arrival(Arc::new(pod))
         }
-        other => Event::Put(Arc::new(other)),
+        other => TraceEvent::Put(Arc::new(other)),
     }
 }
 
@@ -169,9 +170,14 @@ fn located(source: &Source, declared: &Declared) -> Result<Trace, Problems> {
     if problems.has_errors() {
         return Err(problems);
     }
+    let is_empty = lines.is_empty();
     Trace::of_lines(lines).ok_or_else(|| {
-        let hint = "give what `supercargo record` writes: one JSON object a line";
-        let mut problem = Problem::error("there are no events in this trace").hint(hint);
+        let mut problem = if is_empty {
+            let hint = "give what `supercargo record` writes: one JSON object a line";
+            Problem::error("there are no events in this trace").hint(hint)
+        } else {
+            Problem::error("the times of this trace are too far apart").hint("`at` counts seconds")
+        };
         problem.source = Some(source.clone());
         problem.into()
     })
@@ -210,7 +216,7 @@ fn line(source: &Source, value: &Value, declared: &Declared) -> Result<Line, Pro
 }
 
 /// `None` for an object that a scheduler does not read.
-fn removal(kind: &str, namespace: &str, name: &str, declared: &Declared) -> Option<Event> {
+fn removal(kind: &str, namespace: &str, name: &str, declared: &Declared) -> Option<TraceEvent> {
     let custom = || declared.kinds.iter().find(|api| api.kind == kind).map(|api| Kind::Custom(api));
     let kind = Kind::named(kind).or_else(custom)?;
     let namespace = match namespace {
@@ -218,5 +224,34 @@ fn removal(kind: &str, namespace: &str, name: &str, declared: &Declared) -> Opti
         "" => "default",
         given => given,
     };
-    Some(Event::Remove(kind, Key::new(namespace, name)))
+    Some(TraceEvent::Remove(kind, Key::new(namespace, name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(lines: &str) -> Trace {
+        Trace::read(&Source::new("trace.jsonl", lines), &Declared::default()).unwrap()
+    }
+
+    fn arrival(at: &str, name: &str) -> String {
+        format!(
+            r#"{{"at":{at},"op":"add","object":{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}"}}}}}}"#
+        )
+    }
+
+    #[test]
+    fn times_that_no_clock_can_count_are_told_as_such() {
+        let lines = format!("{}\n{}", arrival("-1e19", "a"), arrival("1e19", "b"));
+        let problems = Trace::read(&Source::new("trace.jsonl", lines), &Declared::default()).err().unwrap();
+        assert!(problems.to_string().contains("the times of this trace are too far apart"), "{problems}");
+    }
+
+    #[test]
+    fn a_trace_does_not_go_on_after_the_end_of_time() {
+        let long = |from: &str, to: &str| trace(&format!("{}\n{}", arrival(from, "a"), arrival(to, "b")));
+        let (first, second) = (long("-1e19", "-9e18"), long("0", "1e19"));
+        assert!(first.and(second).is_none());
+    }
 }

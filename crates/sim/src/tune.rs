@@ -10,6 +10,6 @@ mod space;
 mod statistics;
 
 pub use objective::Objective;
-pub use search::{Found, HeldBack, Limits, Progress, Tuner};
-pub use space::Candidate;
+pub use search::{HeldBack, SearchLimits, SearchProgress, SearchResult, Tuner};
+pub use space::TuningCandidate;
 pub use statistics::Gains;

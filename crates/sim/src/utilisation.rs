@@ -33,14 +33,14 @@ impl Amount {
 
 /// Nodes that are counted together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Share {
+pub struct NodeTotals {
     /// How many.
     pub nodes: usize,
     /// By resource.
     pub resources: BTreeMap<String, Amount>,
 }
 
-impl Share {
+impl NodeTotals {
     /// Counts a node, and what its pods hold.
     fn add(&mut self, node: &Node, requested: &Resources, pods: usize) {
         self.nodes += 1;
@@ -65,9 +65,9 @@ impl Share {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Utilisation {
     /// The whole cluster.
-    pub total: Share,
+    pub total: NodeTotals,
     /// By the value of the nodes' zone label; nodes without one are under the empty name.
-    pub zones: BTreeMap<Name, Share>,
+    pub zones: BTreeMap<Name, NodeTotals>,
 }
 
 impl Utilisation {

@@ -7,7 +7,7 @@ use supercargo_model::{
     Key, Name, Node, Pod,
     node::HOSTNAME_LABEL,
     object::Object,
-    taint::{Effect, Taint},
+    taint::{Taint, TaintEffect},
 };
 
 /// The taint that a cordoned node gets.
@@ -15,7 +15,7 @@ const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
 
 /// What comes of taking pods off their nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct DisplacedPods {
     /// The pods that wait for a node now, and the one they were on.
     pub pods: Vec<(Key, Name)>,
     /// How many daemons and static pods stayed, or went with their node.
@@ -49,10 +49,10 @@ pub fn add_nodes(objects: &mut Vec<Object>, nodes: &[Node], copies: u32) {
 }
 
 /// Cordons a node and makes its pods wait, as `kubectl drain` would: daemons and static pods stay.
-pub fn drain(objects: &mut [Object], node: &str) -> Result<Moved, Problem> {
+pub fn drain(objects: &mut [Object], node: &str) -> Result<DisplacedPods, Problem> {
     let cordoned = find_node(objects, node)?;
     cordoned.unschedulable = true;
-    let taint = Taint { key: UNSCHEDULABLE_TAINT.into(), value: "".into(), effect: Effect::NoSchedule };
+    let taint = Taint { key: UNSCHEDULABLE_TAINT.into(), value: "".into(), effect: TaintEffect::NoSchedule };
     if !cordoned.taints.contains(&taint) {
         cordoned.taints.push(taint);
     }
@@ -60,7 +60,7 @@ pub fn drain(objects: &mut [Object], node: &str) -> Result<Moved, Problem> {
 }
 
 /// Takes a node away, as if it had failed: its pods wait, and its daemons are gone with it.
-pub fn remove_node(objects: &mut Vec<Object>, node: &str) -> Result<Moved, Problem> {
+pub fn remove_node(objects: &mut Vec<Object>, node: &str) -> Result<DisplacedPods, Problem> {
     find_node(objects, node)?;
     let moved = unbind(objects, |pod| pod.node.as_deref() == Some(node));
     objects.retain(|object| match object {
@@ -73,12 +73,12 @@ pub fn remove_node(objects: &mut Vec<Object>, node: &str) -> Result<Moved, Probl
 }
 
 /// Makes all pods wait that are on a node, but for daemons, static pods, and those of schedulers that are not asked.
-pub fn reschedule(objects: &mut [Object], asked: &HashSet<Name>) -> Moved {
+pub fn reschedule(objects: &mut [Object], asked: &HashSet<Name>) -> DisplacedPods {
     unbind(objects, |pod| asked.contains(&pod.spec.scheduler_name))
 }
 
-fn unbind(objects: &mut [Object], chosen: impl Fn(&Pod) -> bool) -> Moved {
-    let mut moved = Moved::default();
+fn unbind(objects: &mut [Object], chosen: impl Fn(&Pod) -> bool) -> DisplacedPods {
+    let mut moved = DisplacedPods::default();
     let mut by_budget: BTreeMap<Key, (i32, usize)> = BTreeMap::new();
     let budgets: Vec<_> = objects
         .iter()

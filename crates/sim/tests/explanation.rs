@@ -4,7 +4,7 @@ use std::{fs, io::Read, path::Path};
 
 use flate2::read::GzDecoder;
 use supercargo_manifest::Source;
-use supercargo_sim::{conformance::Scenario, explanation::Explanation, report::Report};
+use supercargo_sim::{conformance::ConformanceCase, explanation::Explanation, report::PodReport};
 
 fn scenarios() -> Vec<Source> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/scenarios");
@@ -19,7 +19,7 @@ fn scenarios() -> Vec<Source> {
 }
 
 /// Every number of a feasible node, and that its points add up.
-fn compare_scores(place: &str, expected: &Report, got: &Explanation) -> usize {
+fn compare_scores(place: &str, expected: &PodReport, got: &Explanation) -> usize {
     let mut numbers = 0;
     assert_eq!(got.nodes.len(), expected.feasible.len(), "{place}");
     for (i, name) in expected.feasible.iter().enumerate() {
@@ -47,7 +47,7 @@ fn compare_scores(place: &str, expected: &Report, got: &Explanation) -> usize {
 }
 
 /// Whoever kube-scheduler says refused a node is the first of those who do, and nobody else is said to be reported.
-fn compare_refusals(place: &str, expected: &Report, got: &Explanation) -> usize {
+fn compare_refusals(place: &str, expected: &PodReport, got: &Explanation) -> usize {
     for node in &got.why_not {
         let place = format!("{place}: {}", node.node);
         assert!(node.exists, "{place}");
@@ -82,7 +82,8 @@ fn explanations_agree_with_the_conformance_data_in_every_number() {
     let registry = supercargo_plugins::registry();
     let (mut pods, mut numbers, mut refusals) = (0, 0, 0);
     for source in scenarios() {
-        let scenario = Scenario::read(&source, &registry).unwrap_or_else(|problems| panic!("{problems}"));
+        let scenario =
+            ConformanceCase::read(&source, &registry).unwrap_or_else(|problems| panic!("{problems}"));
         let explained = scenario.explanations(&registry).unwrap_or_else(|problems| panic!("{problems}"));
         for (expected, got) in explained {
             let place = format!("{}: {}", scenario.name, expected.pod);

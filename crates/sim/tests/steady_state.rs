@@ -5,7 +5,7 @@ use std::alloc::System;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use supercargo_engine::Placement;
 use supercargo_scheduler::setup::{self, Overrides};
-use supercargo_sim::bench::{Size, Workload, cluster, pending};
+use supercargo_sim::bench::{BenchWorkload, Size, cluster, pending};
 
 #[global_allocator]
 static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -14,7 +14,9 @@ static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 fn a_cycle_in_the_steady_state_allocates_nothing() {
     let registry = supercargo_plugins::registry();
     let configuration = supercargo_config::default_configuration(&registry).expect("the default");
-    for workload in [Workload::Basic, Workload::NodeAffinity, Workload::Spread, Workload::InterPod] {
+    for workload in
+        [BenchWorkload::Basic, BenchWorkload::NodeAffinity, BenchWorkload::Spread, BenchWorkload::InterPod]
+    {
         let size = Size { nodes: 500, bound: 1000, pods: 600 };
         let overrides = Overrides { percentage: Some(100), ..Overrides::default() };
         let mut engine = setup::engine(cluster(workload, size), &configuration, &registry, overrides)

@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use supercargo_framework::virtual_time::{Executor, VirtualClock};
-use supercargo_testcluster::{ApiServer, Clock, Options};
+use supercargo_testcluster::{ApiServer, Clock, TestClusterOptions};
 
 /// An API server as a process of an executor, on its time.
-pub fn api_server(executor: &Executor, options: &Options) -> ApiServer {
+pub fn api_server(executor: &Executor, options: &TestClusterOptions) -> ApiServer {
     let (clock, process) = (SimulatedClock(executor.clock().clone()), executor.process());
     ApiServer::new(options, Arc::new(clock), |task| executor.spawn(process, task))
 }

@@ -8,6 +8,8 @@
 //! can be played on any [`Stage`](scenario::Stage): the simulation, or a real process over TCP.
 
 pub mod clock;
+pub mod random;
 pub mod scenario;
 pub mod scheduler;
+pub mod soak;
 pub mod world;

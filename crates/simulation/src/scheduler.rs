@@ -6,21 +6,28 @@ use std::{
     time::Duration,
 };
 
-use futures_util::FutureExt;
 use supercargo_config::Configuration;
 use supercargo_framework::{
     registry::Registry,
     virtual_time::{Executor, ProcessId},
 };
 use supercargo_live::{
-    scheduler::meter::{Attempted, Meter, QueueStats},
+    scheduler::{
+        inspector::Inspector,
+        meter::{Attempted, Meter, QueueStats},
+        records::Records,
+    },
     world::SharedWorld,
 };
 use supercargo_manifest::Problems;
-use supercargo_scheduler::{Options, Running, start};
+use supercargo_scheduler::{Ended, ExtenderTransport, SchedulerOptions, over_http, start};
 use supercargo_testcluster::ApiServer;
+use tokio::sync::oneshot;
 
-use crate::{scenario::Metrics, world::SimulatedWorld};
+use crate::{
+    scenario::Metrics,
+    world::{Link, SimulatedWorld},
+};
 
 /// How long a process that was asked to stop may take.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
@@ -30,7 +37,23 @@ pub struct SchedulerProcess {
     executor: Arc<Executor>,
     id: ProcessId,
     meter: Arc<Counters>,
-    running: Option<Running>,
+    inspector: Inspector,
+    records: Records,
+    /// Dropped, it asks the scheduler to stop.
+    stop: Option<oneshot::Sender<()>>,
+    ended: Arc<Mutex<Option<Ended>>>,
+}
+
+/// What may differ from scheduler to scheduler besides the configuration.
+pub struct ProcessPlace {
+    /// Its connection to the API server, if that can be tampered with.
+    pub link: Arc<Link>,
+    /// The name that it writes under.
+    pub name: String,
+    /// Where its chance begins.
+    pub seed: u64,
+    /// The way to extenders.
+    pub extender_transport: ExtenderTransport,
 }
 
 impl SchedulerProcess {
@@ -43,20 +66,57 @@ impl SchedulerProcess {
         seed: u64,
     ) -> Result<Self, Problems> {
         let id = executor.process();
-        let world: SharedWorld = Arc::new(SimulatedWorld::new(executor, id, server, seed));
-        let meter = Arc::new(Counters::default());
-        let options = Options { meter: meter.clone(), ..Options::default() };
+        let world = SimulatedWorld::new(executor, id, server, seed);
+        Self::start_in(executor, id, world, configuration, registry, over_http())
+    }
+
+    /// Starts a scheduler whose connections can be tampered with.
+    pub fn start_at(
+        executor: &Arc<Executor>,
+        server: &ApiServer,
+        configuration: &Configuration,
+        registry: &Registry,
+        place: ProcessPlace,
+    ) -> Result<Self, Problems> {
+        let id = executor.process();
+        let world = SimulatedWorld::new(executor, id, server, place.seed).over(&place.link, &place.name);
+        Self::start_in(executor, id, world, configuration, registry, place.extender_transport)
+    }
+
+    fn start_in(
+        executor: &Arc<Executor>,
+        id: ProcessId,
+        world: SimulatedWorld,
+        configuration: &Configuration,
+        registry: &Registry,
+        extender_transport: ExtenderTransport,
+    ) -> Result<Self, Problems> {
+        let (world, meter): (SharedWorld, _) = (Arc::new(world), Arc::new(Counters::default()));
+        let options =
+            SchedulerOptions { meter: meter.clone(), extender_transport, ..SchedulerOptions::default() };
         let running = start(&world, configuration, registry, options)?;
-        Ok(Self { executor: executor.clone(), id, meter, running: Some(running) })
+        let (inspector, records) = (running.inspector().clone(), running.records().clone());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let ended = Arc::<Mutex<Option<Ended>>>::default();
+        let end = ended.clone();
+        // Whoever started it sees it end, also if it stands still or is killed.
+        executor.spawn(
+            executor.process(),
+            Box::pin(async move {
+                let how = running.run_until(async { drop(stopped.await) }).await;
+                *locked(&end) = Some(how);
+            }),
+        );
+        let executor = executor.clone();
+        Ok(Self { executor, id, meter, inspector, records, stop: Some(stop), ended })
     }
 
     /// Asks it to stop, and waits until it has; what it leaves behind ends with it.
     pub fn stop(mut self) {
         self.resume();
-        let Some(running) = self.running.take() else { return };
-        let mut stopped = Box::pin(running.stop());
-        let executor = self.executor.clone();
-        executor.run_until(|| (&mut stopped).now_or_never().is_some(), STOPS_WITHIN);
+        drop(self.stop.take());
+        let (executor, ended) = (self.executor.clone(), self.ended.clone());
+        executor.run_until(|| locked(&ended).is_some(), STOPS_WITHIN);
     }
 
     /// Stands still, as by SIGSTOP.
@@ -67,6 +127,31 @@ impl SchedulerProcess {
     /// Goes on.
     pub fn resume(&self) {
         self.executor.resume(self.id);
+    }
+
+    /// Ends after its tasks have been polled so many times more, as by SIGKILL.
+    pub fn kill_after_polls(&self, polls: u64) {
+        self.executor.kill_after_polls(self.id, polls);
+    }
+
+    /// Whether it runs: it may have been killed, or have lost its lease.
+    pub fn is_running(&self) -> bool {
+        locked(&self.ended).is_none() && self.executor.is_alive(self.id)
+    }
+
+    /// How many tasks it has.
+    pub fn task_count(&self) -> usize {
+        self.executor.task_count(self.id)
+    }
+
+    /// The way to ask it.
+    pub fn inspector(&self) -> &Inspector {
+        &self.inspector
+    }
+
+    /// The way to follow what it does.
+    pub fn records(&self) -> &Records {
+        &self.records
     }
 
     /// What it has counted.

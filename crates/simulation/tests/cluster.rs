@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use supercargo_framework::virtual_time::Executor;
 use supercargo_live::world::{Reply, Request, Unanswered, World};
 use supercargo_simulation::{clock::api_server, world::SimulatedWorld};
-use supercargo_testcluster::{ApiServer, Fault, FaultRule, Kubelets, Options};
+use supercargo_testcluster::{ApiServer, Fault, FaultRule, Kubelets, TestClusterOptions};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-fn cluster(options: &Options) -> (Arc<Executor>, ApiServer) {
+fn cluster(options: &TestClusterOptions) -> (Arc<Executor>, ApiServer) {
     let executor = Arc::new(Executor::default());
     let server = api_server(&executor, options);
     (executor, server)
@@ -39,7 +39,8 @@ fn sent(executor: &Arc<Executor>, server: &ApiServer, request: Request) -> Resul
 #[test]
 fn kubelets_pretend_on_virtual_time() {
     let kubelets = Kubelets { start_delay: Duration::from_secs(300), ..Kubelets::default() };
-    let (executor, server) = cluster(&Options { kubelets: Some(kubelets), ..Options::default() });
+    let (executor, server) =
+        cluster(&TestClusterOptions { kubelets: Some(kubelets), ..TestClusterOptions::default() });
     with_pod(&server);
     server.bind("default", "p", "n").expect("it is bound");
     let phase = || server.get("pods", "default", "p").expect("it is there")["status"]["phase"].clone();
@@ -51,7 +52,7 @@ fn kubelets_pretend_on_virtual_time() {
 
 #[test]
 fn requests_are_answered_or_go_wrong_as_over_a_network() {
-    let (executor, server) = cluster(&Options::default());
+    let (executor, server) = cluster(&TestClusterOptions::default());
     with_pod(&server);
     let get = || Request::get(format!("{PODS}/p"));
     assert_eq!(sent(&executor, &server, get()).map(|reply| reply.status), Ok(200));
@@ -67,7 +68,7 @@ fn requests_are_answered_or_go_wrong_as_over_a_network() {
 
 #[test]
 fn a_process_that_stood_still_hears_everything_at_once() {
-    let (executor, server) = cluster(&Options::default());
+    let (executor, server) = cluster(&TestClusterOptions::default());
     let process = executor.process();
     let world = SimulatedWorld::new(&executor, process, &server, 0);
     let (watch, heard) =

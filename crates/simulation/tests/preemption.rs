@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use supercargo_framework::virtual_time::Executor;
 use supercargo_manifest::Source;
 use supercargo_simulation::{clock::api_server, scheduler::SchedulerProcess};
-use supercargo_testcluster::{ApiServer, Fault, FaultRule, Options};
+use supercargo_testcluster::{ApiServer, Fault, FaultRule, TestClusterOptions};
 
 const NODES: usize = 20;
 const PODS_ON_A_NODE: usize = 4;
@@ -15,7 +15,7 @@ const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1\n\
     kind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: false}\n";
 
 fn full_cluster(executor: &Executor) -> ApiServer {
-    let server = api_server(executor, &Options::default());
+    let server = api_server(executor, &TestClusterOptions::default());
     for (name, value) in [("low", 1), ("high", 1000)] {
         let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
                            "metadata": {"name": name}, "value": value});

@@ -74,7 +74,7 @@ fn record(folder: &Path, scenario: &Scenario, seen: &Map<String, Value>) {
 /// Why something differs, and what.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Known {
+struct KnownDifference {
     #[allow(dead_code, reason = "for people")]
     reason: String,
     /// Scenarios that end otherwise.
@@ -85,7 +85,7 @@ struct Known {
     counts: Vec<String>,
 }
 
-fn known() -> Vec<Known> {
+fn known() -> Vec<KnownDifference> {
     let text = fs::read_to_string(folder("known-differences.json")).expect("known differences");
     serde_json::from_str(&text).expect("known differences")
 }

@@ -8,20 +8,20 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::json;
-use supercargo_testcluster::{Kubelets, NOTICE, Options, TestCluster};
+use supercargo_testcluster::{Kubelets, NOTICE, TestCluster, TestClusterOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let port = env::args().nth(1).map_or(Ok(0), |port| port.parse())?;
     writeln!(stderr(), "{NOTICE}")?;
     let kubelets = Kubelets { heartbeat: Some(Duration::from_secs(10)), ..Kubelets::default() };
     let volumes = Some(Duration::from_millis(50));
-    let cluster = TestCluster::start(Options {
+    let cluster = TestCluster::start(TestClusterOptions {
         port,
         kubelets: Some(kubelets),
         volumes,
         workloads: true,
         budgets: true,
-        ..Options::default()
+        ..TestClusterOptions::default()
     })?;
     for number in 1..=3 {
         let name = format!("node-{number}");

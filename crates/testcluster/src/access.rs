@@ -30,7 +30,7 @@ impl User {
 
 /// Something that somebody wants to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Action {
+pub struct RequestAttributes {
     /// Such as `get`, `list` or `create`.
     pub verb: String,
     /// The API group; empty is the core.
@@ -63,7 +63,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    fn allows(&self, action: &Action) -> bool {
+    fn allows(&self, action: &RequestAttributes) -> bool {
         let one_of = |list: &[String], wanted: &str| list.iter().any(|one| one == "*" || one == wanted);
         if !one_of(&self.verbs, &action.verb) {
             return false;
@@ -86,20 +86,20 @@ impl Rule {
 
 /// Tokens and grants. At first there is one token, [`ADMIN_TOKEN`], and its bearer may do everything.
 #[derive(Debug)]
-pub struct Access {
+pub struct AccessRules {
     tokens: HashMap<String, User>,
     grants: Vec<(String, Rule)>,
     enforced: bool,
 }
 
-impl Default for Access {
+impl Default for AccessRules {
     fn default() -> Self {
         let admin = User { name: "admin".to_owned(), groups: vec![MASTERS.to_owned()] };
         Self { tokens: HashMap::from([(ADMIN_TOKEN.to_owned(), admin)]), grants: Vec::new(), enforced: false }
     }
 }
 
-impl Access {
+impl AccessRules {
     /// Makes a token known.
     pub fn add_token(&mut self, token: impl Into<String>, user: User) {
         self.tokens.insert(token.into(), user);
@@ -129,7 +129,7 @@ impl Access {
     }
 
     /// Whether the user may do it.
-    pub fn allows(&self, user: &User, action: &Action) -> bool {
+    pub fn allows(&self, user: &User, action: &RequestAttributes) -> bool {
         let is_user = |who: &str| user.name == who || user.groups.iter().any(|group| group == who);
         is_user(MASTERS) || self.grants.iter().any(|(who, rule)| is_user(who) && rule.allows(action))
     }
@@ -139,14 +139,14 @@ impl Access {
 mod tests {
     use super::*;
 
-    fn action(verb: &str, resource: &str, subresource: &str, namespace: &str) -> Action {
+    fn action(verb: &str, resource: &str, subresource: &str, namespace: &str) -> RequestAttributes {
         let own = str::to_owned;
-        Action {
+        RequestAttributes {
             verb: own(verb),
             resource: own(resource),
             subresource: own(subresource),
             namespace: own(namespace),
-            ..Action::default()
+            ..RequestAttributes::default()
         }
     }
 
@@ -160,7 +160,7 @@ mod tests {
             non_resource_urls: own(&["/debug/*"]),
             namespace: Some("a".to_owned()),
         };
-        let mut access = Access::default();
+        let mut access = AccessRules::default();
         access.grant("crew", rule);
         let user = User { name: "x".to_owned(), groups: own(&["crew"]) };
         for (asked, allowed) in [
@@ -168,8 +168,22 @@ mod tests {
             (action("create", "pods", "binding", "b"), false),
             (action("create", "pods", "", "a"), false),
             (action("get", "pods", "binding", "a"), false),
-            (Action { verb: "create".to_owned(), path: "/debug/x".to_owned(), ..Action::default() }, true),
-            (Action { verb: "create".to_owned(), path: "/metrics".to_owned(), ..Action::default() }, false),
+            (
+                RequestAttributes {
+                    verb: "create".to_owned(),
+                    path: "/debug/x".to_owned(),
+                    ..RequestAttributes::default()
+                },
+                true,
+            ),
+            (
+                RequestAttributes {
+                    verb: "create".to_owned(),
+                    path: "/metrics".to_owned(),
+                    ..RequestAttributes::default()
+                },
+                false,
+            ),
         ] {
             assert_eq!(access.allows(&user, &asked), allowed, "{asked:?}");
         }

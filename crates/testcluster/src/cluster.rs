@@ -16,20 +16,21 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
-use crate::access::Access;
+use crate::access::AccessRules;
 use crate::api::{Api, Caller, DeleteOptions, ListOptions, ObjectAddress, Patch};
 use crate::clock::{Clock, SystemClock};
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::faults::{FaultPlan, FaultRule, Faults, ServerAction};
-use crate::http::{self, Answer, Server};
+use crate::http::{self, ResponseBody, Server};
 use crate::object::{self, as_map};
-use crate::options::Options;
+use crate::options::TestClusterOptions;
 use crate::patch::PatchKind;
-use crate::referee::{Binding, Violation};
+use crate::referee::{AcceptedBinding, Violation};
 use crate::requests::RequestGroup;
 use crate::resource::{PODS, Resource};
 use crate::selector::Selector;
-use crate::store::Object;
+use crate::signal::SignalReceiver;
+use crate::store::{EventType, News, StoreEvent, StoreSnapshot, StoredObject};
 use crate::{NOTICE, controllers, events};
 
 /// How often a condition is looked at.
@@ -52,7 +53,7 @@ pub struct ApiServer {
 
 impl TestCluster {
     /// Starts a cluster on threads of its own, so that it runs whatever the caller does.
-    pub fn start(options: Options) -> io::Result<Self> {
+    pub fn start(options: TestClusterOptions) -> io::Result<Self> {
         tracing::warn!("{NOTICE}");
         let runtime = Builder::new_multi_thread()
             .worker_threads(options.threads.max(1))
@@ -124,14 +125,18 @@ impl Deref for TestCluster {
 impl ApiServer {
     /// A server that answers only in this process. Its controllers are tasks for `spawn`; of the options, the port and the
     /// threads mean nothing to it, and it cannot be told to restart.
-    pub fn new(options: &Options, clock: Arc<dyn Clock>, spawn: impl FnMut(BoxFuture<'static, ()>)) -> Self {
+    pub fn new(
+        options: &TestClusterOptions,
+        clock: Arc<dyn Clock>,
+        spawn: impl FnMut(BoxFuture<'static, ()>),
+    ) -> Self {
         let (api_server, _) = Self::with_actions(options, clock);
         controllers::start(&api_server.server.api, options, spawn);
         api_server
     }
 
     fn with_actions(
-        options: &Options,
+        options: &TestClusterOptions,
         clock: Arc<dyn Clock>,
     ) -> (Self, mpsc::UnboundedReceiver<ServerAction>) {
         let api = Arc::new(Api::new(options.history_limit, options.seed, clock));
@@ -144,32 +149,32 @@ impl ApiServer {
     pub fn answer(
         &self,
         request: Request<Bytes>,
-    ) -> impl Future<Output = io::Result<Response<Answer>>> + Send + use<> {
+    ) -> impl Future<Output = io::Result<Response<ResponseBody>>> + Send + use<> {
         http::answer(self.server.clone(), request)
     }
 
-    fn named(&self, name: &str) -> Result<&'static Resource, Failure> {
+    fn named(&self, name: &str) -> Result<&'static Resource, StatusError> {
         let found = self.server.api.served().named(name);
-        found.filter(|found| !found.is_review()).ok_or_else(Failure::no_such_path)
+        found.filter(|found| !found.is_review()).ok_or_else(StatusError::no_such_path)
     }
 
-    fn resource_of(&self, object: &Value) -> Result<&'static Resource, Failure> {
+    fn resource_of(&self, object: &Value) -> Result<&'static Resource, StatusError> {
         let (api_version, kind) = (object::text(object, &["apiVersion"]), object::text(object, &["kind"]));
         let found = self.server.api.served().of_kind(api_version, kind);
         found.filter(|found| !found.is_review()).ok_or_else(|| {
-            Failure::bad_request(format!("no kind {kind:?} is registered for version {api_version:?}"))
+            StatusError::bad_request(format!("no kind {kind:?} is registered for version {api_version:?}"))
         })
     }
 
     /// Stores a new object, whose `apiVersion` and `kind` say what it is.
-    pub fn create(&self, object: Value) -> Result<Value, Failure> {
+    pub fn create(&self, object: Value) -> Result<Value, StatusError> {
         let resource = self.resource_of(&object)?;
         let created = self.server.api.create(resource, "", object, &Caller::test())?;
         Ok(whole(resource, &created))
     }
 
     /// Stores new objects, one after another, up to the first that cannot be.
-    pub fn create_many(&self, objects: impl IntoIterator<Item = Value>) -> Result<(), Failure> {
+    pub fn create_many(&self, objects: impl IntoIterator<Item = Value>) -> Result<(), StatusError> {
         let test = Caller::test();
         for object in objects {
             self.server.api.create(self.resource_of(&object)?, "", object, &test)?;
@@ -178,14 +183,14 @@ impl ApiServer {
     }
 
     /// The object, if it exists. The resource is named as people do: `pods`, `pod`, `po`, `deployments.apps`.
-    pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, Failure> {
+    pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, StatusError> {
         let resource = self.named(resource)?;
         let found = self.server.api.get(ObjectAddress::new(resource, namespace, name))?;
         Ok(whole(resource, &found))
     }
 
     /// All objects of a resource, or those of a namespace.
-    pub fn list(&self, resource: &str, namespace: &str) -> Result<Vec<Value>, Failure> {
+    pub fn list(&self, resource: &str, namespace: &str) -> Result<Vec<Value>, StatusError> {
         self.list_selected(resource, namespace, "", "")
     }
 
@@ -196,7 +201,7 @@ impl ApiServer {
         namespace: &str,
         labels: &str,
         fields: &str,
-    ) -> Result<Vec<Value>, Failure> {
+    ) -> Result<Vec<Value>, StatusError> {
         let resource = self.named(resource)?;
         let selector = Selector::parse(resource, labels, fields)?;
         let listing =
@@ -205,13 +210,13 @@ impl ApiServer {
     }
 
     /// How many objects of a resource there are.
-    pub fn count(&self, resource: &str) -> Result<usize, Failure> {
+    pub fn count(&self, resource: &str) -> Result<usize, StatusError> {
         let resource = self.named(resource)?;
         Ok(self.server.api.store().count(resource))
     }
 
     /// Replaces an object, its status too. A `resourceVersion` in it must be the current one.
-    pub fn update(&self, object: Value) -> Result<Value, Failure> {
+    pub fn update(&self, object: Value) -> Result<Value, StatusError> {
         let resource = self.resource_of(&object)?;
         let (namespace, name) = (object::namespace(&object).to_owned(), object::name(&object).to_owned());
         let place = ObjectAddress::new(resource, &namespace, &name);
@@ -227,11 +232,11 @@ impl ApiServer {
         name: &str,
         kind: PatchKind,
         patch: Value,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, StatusError> {
         let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
         let resource = self.named(resource)?;
         if !subresource.is_empty() && !resource.has(subresource) {
-            return Err(Failure::no_such_path());
+            return Err(StatusError::no_such_path());
         }
         let caller = Caller { field_manager: "test".to_owned(), ..Caller::test() };
         let place = ObjectAddress::new(resource, namespace, name);
@@ -240,12 +245,12 @@ impl ApiServer {
     }
 
     /// Deletes an object as `kubectl delete` would: with its grace, and respecting finalizers.
-    pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Failure> {
+    pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), StatusError> {
         self.delete_with(resource, namespace, name, DeleteOptions::default())
     }
 
     /// Deletes an object without any grace.
-    pub fn delete_now(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Failure> {
+    pub fn delete_now(&self, resource: &str, namespace: &str, name: &str) -> Result<(), StatusError> {
         let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
         self.delete_with(resource, namespace, name, options)
     }
@@ -256,13 +261,13 @@ impl ApiServer {
         namespace: &str,
         name: &str,
         options: DeleteOptions,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         let place = ObjectAddress::new(self.named(resource)?, namespace, name);
         self.server.api.delete(place, &options, &Caller::test()).map(drop)
     }
 
     /// Binds a pod to a node, as another scheduler would.
-    pub fn bind(&self, namespace: &str, pod: &str, node: &str) -> Result<(), Failure> {
+    pub fn bind(&self, namespace: &str, pod: &str, node: &str) -> Result<(), StatusError> {
         let binding = json!({"target": {"kind": "Node", "name": node}});
         self.server.api.bind(ObjectAddress::new(&PODS, namespace, pod), &binding, &Caller::test())
     }
@@ -274,9 +279,52 @@ impl ApiServer {
         pods.filter(|(_, pod)| !object::text(&pod.value, &["spec", "nodeName"]).is_empty()).count()
     }
 
+    /// What happened to a resource's objects after a version, oldest first, and the version up to which this tells. Too long
+    /// ago is `None`.
+    pub fn changes(&self, resource: &str, after: u64) -> Result<Option<(Vec<SeenChange>, u64)>, StatusError> {
+        let resource = self.named(resource)?;
+        let (mut all, mut seen) = (Vec::new(), after);
+        loop {
+            match self.server.api.store().news(resource, seen) {
+                News::TooLate(_) => return Ok(None),
+                News::Changes(changes, newest) => {
+                    let complete = changes.is_empty();
+                    seen = newest;
+                    all.extend(changes.into_iter().map(SeenChange));
+                    if complete {
+                        return Ok(Some((all, seen)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Wakes whenever something happens to a resource's objects.
+    pub fn subscribe(&self, resource: &str) -> Result<SignalReceiver, StatusError> {
+        let resource = self.named(resource)?;
+        Ok(self.server.api.store().subscribe(resource))
+    }
+
+    /// All objects as they are now.
+    pub fn snapshot(&self) -> ClusterBackup {
+        ClusterBackup(self.server.api.store().snapshot())
+    }
+
+    /// Sets everything back to an earlier state, as an administrator restores etcd from a backup: all watches end, and the
+    /// history is forgotten. Versions go on from the newest if they are `bumped`; otherwise they repeat.
+    pub fn restore(&self, snapshot: &ClusterBackup, bumped: bool) {
+        self.server.api.store().restore(&snapshot.0, bumped);
+        self.server.faults.act(ServerAction::CutWatches);
+    }
+
     /// Every binding that was accepted, in order.
-    pub fn bindings(&self) -> Vec<Binding> {
+    pub fn bindings(&self) -> Vec<AcceptedBinding> {
         self.server.api.store().referee.bindings().to_vec()
+    }
+
+    /// The bindings from the one with this order on: what is new to whoever has seen those before.
+    pub fn bindings_from(&self, order: usize) -> Vec<AcceptedBinding> {
+        self.server.api.store().referee.bindings().get(order..).unwrap_or_default().to_vec()
     }
 
     /// Every rule that a binding broke.
@@ -309,7 +357,7 @@ impl ApiServer {
     }
 
     /// Who has which token, and who may do what. The cluster waits while this is held.
-    pub fn access(&self) -> MutexGuard<'_, Access> {
+    pub fn access(&self) -> MutexGuard<'_, AccessRules> {
         self.server.api.access()
     }
 }
@@ -327,6 +375,35 @@ impl Drop for TestCluster {
 impl fmt::Debug for TestCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TestCluster").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
+
+/// All objects of a cluster as they were at some time.
+#[derive(Clone)]
+pub struct ClusterBackup(StoreSnapshot);
+
+/// Something that happened to an object.
+pub struct SeenChange(Arc<StoreEvent>);
+
+impl SeenChange {
+    /// The object after the change; as it was last if it is gone.
+    pub fn object(&self) -> &Value {
+        &self.0.object.value
+    }
+
+    /// The object before the change; none if it is new.
+    pub fn previous(&self) -> Option<&Value> {
+        self.0.previous.as_ref().map(|previous| &previous.value)
+    }
+
+    /// Whether it is gone.
+    pub fn is_deletion(&self) -> bool {
+        self.0.kind == EventType::Deleted
+    }
+
+    /// The version of the change.
+    pub fn version(&self) -> u64 {
+        self.0.object.version
     }
 }
 
@@ -388,7 +465,7 @@ impl FaultControl<'_> {
     }
 }
 
-fn whole(resource: &'static Resource, object: &Object) -> Value {
+fn whole(resource: &'static Resource, object: &StoredObject) -> Value {
     let mut value = events::shown(resource, &object.value).into_owned();
     let map = as_map(&mut value);
     map.insert("apiVersion".to_owned(), resource.api_version().into());

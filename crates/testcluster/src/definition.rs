@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::failure::{Cause, Failure};
+use crate::failure::{StatusCause, StatusError};
 use crate::object::{as_map, at, items, name, text};
 use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, Resource};
 
@@ -50,13 +50,13 @@ fn kept(text: &str) -> &'static str {
 }
 
 /// Refuses a definition that defines nothing, and says of any other that it is served.
-pub(crate) fn admit(definition: &mut Value) -> Result<(), Failure> {
+pub(crate) fn admit(definition: &mut Value) -> Result<(), StatusError> {
     let named = name(definition).to_owned();
     for path in [["spec", "group"].as_slice(), &["spec", "names", "plural"], &["spec", "names", "kind"]] {
         if text(definition, path).is_empty() {
             let field = path.join(".");
-            let cause = Cause::required(&field, "");
-            return Err(Failure::invalid(&CUSTOM_RESOURCE_DEFINITIONS, &named, cause));
+            let cause = StatusCause::required(&field, "");
+            return Err(StatusError::invalid(&CUSTOM_RESOURCE_DEFINITIONS, &named, cause));
         }
     }
     let expected = format!(
@@ -66,12 +66,12 @@ pub(crate) fn admit(definition: &mut Value) -> Result<(), Failure> {
     );
     if named != expected {
         let why = "must be spec.names.plural+\".\"+spec.group";
-        let cause = Cause::bad_value("metadata.name", &named, why);
-        return Err(Failure::invalid(&CUSTOM_RESOURCE_DEFINITIONS, &named, cause));
+        let cause = StatusCause::bad_value("metadata.name", &named, why);
+        return Err(StatusError::invalid(&CUSTOM_RESOURCE_DEFINITIONS, &named, cause));
     }
     if items(definition, &["spec", "versions"]).is_empty() {
-        let cause = Cause::required("spec.versions", "");
-        return Err(Failure::invalid(&CUSTOM_RESOURCE_DEFINITIONS, &named, cause));
+        let cause = StatusCause::required("spec.versions", "");
+        return Err(StatusError::invalid(&CUSTOM_RESOURCE_DEFINITIONS, &named, cause));
     }
     let conditions = ["NamesAccepted", "Established"].map(|kind| json!({"type": kind, "status": "True"}));
     as_map(definition).insert("status".to_owned(), json!({"conditions": conditions}));

@@ -9,14 +9,14 @@ use crate::resource::Resource;
 
 /// A refusal, in the shape and the words of an API server.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
+pub struct StatusError {
     code: u16,
     reason: &'static str,
     message: String,
     details: Map<String, Value>,
 }
 
-impl Failure {
+impl StatusError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into(), details: Map::new() }
     }
@@ -108,8 +108,8 @@ impl Failure {
     }
 
     /// What is wrong with a field: `field` is its path, `kind` the machine's word for the trouble.
-    pub(crate) fn invalid(resource: &Resource, name: &str, cause: Cause<'_>) -> Self {
-        let Cause { kind, field, trouble } = cause;
+    pub(crate) fn invalid(resource: &Resource, name: &str, cause: StatusCause<'_>) -> Self {
+        let StatusCause { kind, field, trouble } = cause;
         let group = if resource.group.is_empty() { String::new() } else { format!(".{}", resource.group) };
         let message = format!("{}{group} {name:?} is invalid: {field}: {trouble}", resource.kind);
         let mut failure = Self::new(422, "Invalid", message);
@@ -230,13 +230,13 @@ impl Failure {
 }
 
 /// One thing that is wrong with an object.
-pub(crate) struct Cause<'a> {
+pub(crate) struct StatusCause<'a> {
     pub(crate) kind: &'static str,
     pub(crate) field: &'a str,
     pub(crate) trouble: String,
 }
 
-impl<'a> Cause<'a> {
+impl<'a> StatusCause<'a> {
     pub(crate) fn required(field: &'a str, hint: &str) -> Self {
         let trouble =
             if hint.is_empty() { "Required value".to_owned() } else { format!("Required value: {hint}") };
@@ -252,10 +252,10 @@ impl<'a> Cause<'a> {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for StatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({} {})", self.message, self.code, self.reason)
     }
 }
 
-impl Error for Failure {}
+impl Error for StatusError {}

@@ -4,10 +4,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::api::locked;
-use crate::random::Random;
+use crate::random::ServerRandom;
+use crate::signal::{Signal, SignalReceiver};
 
 /// What goes wrong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -181,7 +182,7 @@ pub(crate) struct Fate {
 
 struct State {
     plan: FaultPlan,
-    random: Random,
+    random: ServerRandom,
     /// For each rule: how many requests matched, and how often it happened.
     counts: Vec<(u64, u64)>,
 }
@@ -189,15 +190,17 @@ struct State {
 /// The faults of a running server.
 pub(crate) struct Faults {
     state: Mutex<State>,
-    /// Counts how often all watches were cut.
-    cuts: watch::Sender<u64>,
+    /// All watches are cut.
+    cuts: Signal,
+    /// The plan was replaced.
+    replans: Signal,
     actions: mpsc::UnboundedSender<ServerAction>,
 }
 
 impl Faults {
     pub(crate) fn new(actions: mpsc::UnboundedSender<ServerAction>) -> Self {
-        let state = State { plan: FaultPlan::default(), random: Random::new(0), counts: Vec::new() };
-        Self { state: Mutex::new(state), cuts: watch::Sender::new(0), actions }
+        let state = State { plan: FaultPlan::default(), random: ServerRandom::new(0), counts: Vec::new() };
+        Self { state: Mutex::new(state), cuts: Signal::default(), replans: Signal::default(), actions }
     }
 
     pub(crate) fn plan(&self) -> FaultPlan {
@@ -207,7 +210,8 @@ impl Faults {
     /// Replaces the plan, and starts counting and chance anew.
     pub(crate) fn set_plan(&self, plan: FaultPlan) {
         let counts = plan.rules.iter().map(|_| (0, 0)).collect();
-        *locked(&self.state) = State { random: Random::new(plan.seed), counts, plan };
+        *locked(&self.state) = State { random: ServerRandom::new(plan.seed), counts, plan };
+        self.replans.give();
     }
 
     pub(crate) fn add_rule(&self, rule: FaultRule) {
@@ -218,14 +222,24 @@ impl Faults {
 
     pub(crate) fn act(&self, action: ServerAction) {
         if action == ServerAction::CutWatches {
-            self.cuts.send_modify(|cuts| *cuts += 1);
+            self.cuts.give();
         } else if self.actions.send(action).is_err() {
             tracing::debug!(?action, "the server has been shut down");
         }
     }
 
-    pub(crate) fn watch_cuts(&self) -> watch::Receiver<u64> {
+    pub(crate) fn watch_cuts(&self) -> SignalReceiver {
         self.cuts.subscribe()
+    }
+
+    /// Whether chance has a say at all: watches need not look every second if it has not.
+    pub(crate) fn cuts_by_chance(&self) -> bool {
+        locked(&self.state).plan.watches_cut_per_second > 0.0
+    }
+
+    /// Wakes when the plan was replaced.
+    pub(crate) fn replans(&self) -> SignalReceiver {
+        self.replans.subscribe()
     }
 
     /// Whether a watch is cut in this second.

@@ -8,9 +8,9 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use supercargo_testcluster::{Options, TestCluster};
+//! use supercargo_testcluster::{TestClusterOptions, TestCluster};
 //!
-//! let cluster = TestCluster::start(Options::default())?;
+//! let cluster = TestCluster::start(TestClusterOptions::default())?;
 //! cluster.create(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}))?;
 //! cluster.create(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}))?;
 //! cluster.bind("default", "p", "n")?;
@@ -77,18 +77,20 @@ mod referee;
 mod requests;
 mod resource;
 mod selector;
+mod signal;
 mod store;
 
-pub use access::{ADMIN_TOKEN, Access, Action, Rule, User};
+pub use access::{ADMIN_TOKEN, AccessRules, RequestAttributes, Rule, User};
 pub use clock::Clock;
-pub use cluster::{ApiServer, FaultControl, TestCluster, TimedOut};
-pub use failure::Failure;
+pub use cluster::{ApiServer, ClusterBackup, FaultControl, SeenChange, TestCluster, TimedOut};
+pub use failure::StatusError;
 pub use faults::{Fault, FaultPlan, FaultRule, ServerAction};
-pub use http::Answer;
-pub use options::{Kubelets, Options};
+pub use http::ResponseBody;
+pub use options::{Kubelets, TestClusterOptions};
 pub use patch::PatchKind;
-pub use referee::{Binding, Violation};
+pub use referee::{AcceptedBinding, Violation};
 pub use requests::RequestGroup;
+pub use signal::SignalReceiver;
 
 /// What to tell people on every start: this is not a cluster. It is logged by [`TestCluster::start`];
 /// a command prints it to standard error as well.

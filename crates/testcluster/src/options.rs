@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How a test cluster is set up. The default is an empty cluster in which nothing happens by itself.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct TestClusterOptions {
     /// The port on loopback; 0 is any that is free.
     pub port: u16,
     /// Where uids and generated names begin.
@@ -25,7 +25,7 @@ pub struct Options {
     pub budgets: bool,
 }
 
-impl Default for Options {
+impl Default for TestClusterOptions {
     fn default() -> Self {
         Self {
             port: 0,

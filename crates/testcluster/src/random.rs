@@ -1,24 +1,22 @@
 //! Numbers from a seed: uids, generated names and faults are the same in every run with that seed.
 
-/// SplitMix64: small, and good enough for names and faults.
+use supercargo_model::random::Random;
+
+/// What is up to chance in a server.
 #[derive(Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct ServerRandom(Random);
 
 /// What generated names end in: no vowels, so that no words appear, and nothing that looks alike.
 const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const NAME_SUFFIX_LETTERS: usize = 5;
 
-impl Random {
+impl ServerRandom {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Random(seed))
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.number()
     }
 
     /// True with this probability.
@@ -60,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_seed_repeats_itself() {
-        let (mut one, mut other) = (Random::new(7), Random::new(7));
+        let (mut one, mut other) = (ServerRandom::new(7), ServerRandom::new(7));
         assert_eq!((one.uid(), one.name_suffix()), (other.uid(), other.name_suffix()));
         assert_eq!(one.uid().len(), 36);
         let hits = (0..10_000).filter(|_| one.chance(0.25)).count();

@@ -12,7 +12,7 @@ use crate::object::{at, items, name, namespace, text, uid};
 
 /// A binding that the server has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Binding {
+pub struct AcceptedBinding {
     /// Its place in the order of all bindings, from 0.
     pub order: usize,
     /// The pod's namespace.
@@ -84,7 +84,7 @@ const BINDINGS_LIMIT: usize = 2_000_000;
 
 #[derive(Default)]
 pub(crate) struct Referee {
-    bindings: Vec<Binding>,
+    bindings: Vec<AcceptedBinding>,
     bound: HashSet<String>,
     violations: Vec<Violation>,
     /// What the pods on each node ask for, by node and uid.
@@ -92,12 +92,26 @@ pub(crate) struct Referee {
 }
 
 impl Referee {
-    pub(crate) fn bindings(&self) -> &[Binding] {
+    pub(crate) fn bindings(&self) -> &[AcceptedBinding] {
         &self.bindings
     }
 
     pub(crate) fn violations(&self) -> &[Violation] {
         &self.violations
+    }
+
+    /// The store was set back: nothing is bound but what it says now.
+    pub(crate) fn restored(&mut self) {
+        self.bound.clear();
+        self.demands.clear();
+    }
+
+    /// A pod as it is after the store was set back.
+    pub(crate) fn pod_restored(&mut self, pod: &Value) {
+        if !text(pod, &["spec", "nodeName"]).is_empty() {
+            self.bound.insert(uid(pod).to_owned());
+        }
+        self.pod_stored(pod);
     }
 
     pub(crate) fn pod_stored(&mut self, pod: &Value) {
@@ -136,7 +150,7 @@ impl Referee {
                 node: node.to_owned(),
             });
         }
-        self.bindings.push(Binding {
+        self.bindings.push(AcceptedBinding {
             order: self.bindings.len(),
             namespace: namespace(pod).to_owned(),
             name: name(pod).to_owned(),

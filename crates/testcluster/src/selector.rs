@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::object::{at, text};
 use crate::resource::{EVENTS, NEW_EVENTS, NODES, PODS, Resource};
 
@@ -37,10 +37,10 @@ struct FieldRequirement {
 }
 
 impl Selector {
-    pub(crate) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self, StatusError> {
         let wrong = |why: String| {
             let kind = format!("{}, Resource={}", resource.api_version(), resource.plural);
-            Failure::bad_request(format!(
+            StatusError::bad_request(format!(
                 "Unable to find {kind:?} that match label selector {labels:?}, field selector {fields:?}: {why}"
             ))
         };

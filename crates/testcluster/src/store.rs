@@ -8,10 +8,10 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::referee::Referee;
 use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, NODES, PODS, Resource, Served};
+use crate::signal::{Signal, SignalReceiver};
 use crate::{
     definition::{self, Defined},
     object,
@@ -19,13 +19,13 @@ use crate::{
 
 /// One version of an object, without `apiVersion` and `kind`: the resource knows them.
 #[derive(Debug)]
-pub(crate) struct Object {
+pub(crate) struct StoredObject {
     pub(crate) value: Value,
     pub(crate) version: u64,
     json: OnceLock<Bytes>,
 }
 
-impl Object {
+impl StoredObject {
     fn new(mut value: Value, version: u64) -> Arc<Self> {
         object::set_meta(&mut value, "resourceVersion", version.to_string());
         Arc::new(Self { value, version, json: OnceLock::new() })
@@ -63,8 +63,8 @@ impl EventType {
 #[derive(Debug)]
 pub(crate) struct StoreEvent {
     pub(crate) kind: EventType,
-    pub(crate) object: Arc<Object>,
-    pub(crate) previous: Option<Arc<Object>>,
+    pub(crate) object: Arc<StoredObject>,
+    pub(crate) previous: Option<Arc<StoredObject>>,
     line: OnceLock<Bytes>,
 }
 
@@ -75,13 +75,20 @@ impl StoreEvent {
     }
 }
 
+/// All objects as they were at a version.
+#[derive(Clone)]
+pub(crate) struct StoreSnapshot {
+    tables: Vec<BTreeMap<String, Arc<StoredObject>>>,
+    version: u64,
+}
+
 #[derive(Default)]
 struct Table {
-    objects: BTreeMap<String, Arc<Object>>,
+    objects: BTreeMap<String, Arc<StoredObject>>,
     history: VecDeque<Arc<StoreEvent>>,
     /// Changes up to this version are no longer known.
     forgotten: u64,
-    news: watch::Sender<u64>,
+    news: Signal,
 }
 
 /// What a watch finds when it looks.
@@ -157,7 +164,7 @@ impl Store {
         resource: &'static Resource,
         namespace: &str,
         name: &str,
-    ) -> Option<&Arc<Object>> {
+    ) -> Option<&Arc<StoredObject>> {
         self.tables[resource.slot()].objects.get(&key(namespace, name))
     }
 
@@ -167,7 +174,7 @@ impl Store {
         resource: &'static Resource,
         namespace: &str,
         after: Option<&str>,
-    ) -> impl Iterator<Item = (&'a String, &'a Arc<Object>)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a String, &'a Arc<StoredObject>)> + use<'a> {
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let start = match after {
             Some(last) if last >= prefix.as_str() => std::ops::Bound::Excluded(last.to_owned()),
@@ -184,14 +191,14 @@ impl Store {
     }
 
     /// The object as it would be stored next.
-    pub(crate) fn rehearse(&self, value: Value) -> Arc<Object> {
-        Object::new(value, self.version + 1)
+    pub(crate) fn rehearse(&self, value: Value) -> Arc<StoredObject> {
+        StoredObject::new(value, self.version + 1)
     }
 
     /// Stores a new object, or a new version of one.
-    pub(crate) fn put(&mut self, resource: &'static Resource, value: Value) -> Arc<Object> {
+    pub(crate) fn put(&mut self, resource: &'static Resource, value: Value) -> Arc<StoredObject> {
         self.version += 1;
-        let object = Object::new(value, self.version);
+        let object = StoredObject::new(value, self.version);
         let key = key(object::namespace(&object.value), object::name(&object.value));
         let table = &mut self.tables[resource.slot()];
         let previous = table.objects.insert(key, object.clone());
@@ -212,10 +219,10 @@ impl Store {
         resource: &'static Resource,
         namespace: &str,
         name: &str,
-    ) -> Option<Arc<Object>> {
+    ) -> Option<Arc<StoredObject>> {
         let previous = self.tables[resource.slot()].objects.remove(&key(namespace, name))?;
         self.version += 1;
-        let object = Object::new(previous.value.clone(), self.version);
+        let object = StoredObject::new(previous.value.clone(), self.version);
         if resource.is(&PODS) {
             self.referee.pod_removed(&object.value);
         }
@@ -234,14 +241,13 @@ impl Store {
 
     fn record(&mut self, resource: &'static Resource, change: StoreEvent) {
         let table = &mut self.tables[resource.slot()];
-        let version = change.object.version;
         table.history.push_back(Arc::new(change));
         while table.history.len() > self.history_limit {
             if let Some(oldest) = table.history.pop_front() {
                 table.forgotten = oldest.object.version;
             }
         }
-        table.news.send_replace(version);
+        table.news.give();
     }
 
     /// Forgets all history: watches from an older version are told that they are too late.
@@ -252,13 +258,35 @@ impl Store {
         }
     }
 
+    /// All objects as they are now.
+    pub(crate) fn snapshot(&self) -> StoreSnapshot {
+        let tables = self.tables.iter().map(|table| table.objects.clone()).collect();
+        StoreSnapshot { tables, version: self.version }
+    }
+
+    /// Everything is as it was, and nothing is known of what happened since. Versions go on from the newest if they are
+    /// `bumped`, as whoever restores a cluster is advised to do; otherwise from where they were.
+    pub(crate) fn restore(&mut self, snapshot: &StoreSnapshot, bumped: bool) {
+        self.version = if bumped { self.version + 1 } else { snapshot.version };
+        self.referee.restored();
+        for (slot, table) in self.tables.iter_mut().enumerate() {
+            table.objects = snapshot.tables.get(slot).cloned().unwrap_or_default();
+            table.history.clear();
+            table.forgotten = self.version;
+            table.news.give();
+        }
+        let pods: Vec<Arc<StoredObject>> =
+            self.objects(&PODS, "", None).map(|(_, pod)| pod.clone()).collect();
+        pods.iter().for_each(|pod| self.referee.pod_restored(&pod.value));
+    }
+
     /// The version up to which changes of a resource are forgotten.
     pub(crate) fn forgotten(&self, resource: &'static Resource) -> u64 {
         self.tables[resource.slot()].forgotten
     }
 
     /// Wakes when something happens to the resource's objects.
-    pub(crate) fn subscribe(&self, resource: &'static Resource) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe(&self, resource: &'static Resource) -> SignalReceiver {
         self.tables[resource.slot()].news.subscribe()
     }
 

@@ -9,7 +9,7 @@ use supercargo_config::load;
 use supercargo_engine::Engine;
 use supercargo_framework::{
     ScoreInput, Verdict,
-    fast::{Compiled, Failed, FastScore, OpaqueScore, RawScores, ScorePart},
+    fast::{Compiled, FastScore, OpaqueScore, PluginFailed, RawScores, ScorePart},
     points::Score,
     registry::{Registry, define},
     vector::vectorized,
@@ -17,7 +17,7 @@ use supercargo_framework::{
 use supercargo_manifest::Source;
 use supercargo_model::{Cluster, Pod};
 use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
-use supercargo_sim::bench::{self, Size, Workload};
+use supercargo_sim::bench::{self, BenchWorkload, Size};
 use supercargo_wasm::{Host, testing::example_guest};
 
 /// As many nodes as the promise speaks of.
@@ -77,7 +77,7 @@ impl OpaqueScore for InColumnsForEach {
         pod: &Arc<Pod>,
         _: &[f64],
         column: &mut [f64],
-    ) -> Result<(), Failed> {
+    ) -> Result<(), PluginFailed> {
         let held = &pod.spec.requests.held;
         let (wanted_cpu, wanted_memory) = (held.milli_cpu as f64, held.memory as f64);
         let (cpu, memory) = (&cluster.columns().cpu, &cluster.columns().memory);
@@ -115,7 +115,7 @@ fn engine(plugin: Option<&str>, registry: &Registry, folder: &Path) -> Engine {
     let source = Source::new(folder.join("config.yaml").display().to_string(), text);
     let loaded = load(&source, registry).unwrap_or_else(|problems| panic!("{problems}"));
     let overrides = Overrides { percentage: Some(ALL_NODES), ..Overrides::default() };
-    let cluster = bench::cluster(Workload::Basic, SIZE);
+    let cluster = bench::cluster(BenchWorkload::Basic, SIZE);
     setup::engine(cluster, &loaded.configuration, registry, overrides)
         .unwrap_or_else(|problems| panic!("{problems}"))
 }
@@ -124,7 +124,7 @@ fn engine(plugin: Option<&str>, registry: &Registry, folder: &Path) -> Engine {
 fn cycles(plugin: Option<&str>, registry: &Registry, folder: &Path) -> (Vec<f64>, Vec<String>) {
     let mut engine = engine(plugin, registry, folder);
     let (mut taken, mut nodes) = (Vec::new(), Vec::new());
-    for pod in bench::pending(Workload::Basic, SIZE) {
+    for pod in bench::pending(BenchWorkload::Basic, SIZE) {
         let pod = engine.admit(pod);
         let start = Instant::now();
         let placed = engine.place(&pod).expect("a profile");

@@ -9,10 +9,10 @@ mod sections;
 
 use wasmparser::{FuncValidatorAllocations, Parser, ValidPayload, Validator, WasmFeatures};
 
-use crate::{module::Unfit, settings::Limits};
+use crate::{module::Unfit, settings::GuestLimits};
 
 /// Refuses a module that would take too long to compile, and tells which limit it is.
-pub(crate) fn check(bytes: &[u8], limits: &Limits) -> Result<(), Unfit> {
+pub(crate) fn check(bytes: &[u8], limits: &GuestLimits) -> Result<(), Unfit> {
     // Which features are on is the compiler's to check.
     let mut validator = Validator::new_with_features(WasmFeatures::all());
     let mut kept = FuncValidatorAllocations::default();

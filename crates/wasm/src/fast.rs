@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     fast::{
-        CLOSED, Compiled, Failed, FastFilter, FastScore, FilterPart, OPEN, OpaqueFilter, OpaqueScore,
+        CLOSED, Compiled, FastFilter, FastScore, FilterPart, OPEN, OpaqueFilter, OpaqueScore, PluginFailed,
         RawScores, ScorePart,
     },
     points::{MAX_SCORE, MIN_SCORE},
@@ -42,11 +42,11 @@ struct FilterByGuest(Part);
 struct ScoreByGuest(Part);
 
 impl OpaqueFilter for FilterByGuest {
-    fn close(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &mut [f64]) -> Result<(), Failed> {
+    fn close(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &mut [f64]) -> Result<(), PluginFailed> {
         let part = &mut self.0;
         part.note_open(open);
         let close = |row: u32, _| open[row as usize] = CLOSED;
-        part.guest.filter_rows(cluster, pod, &part.rows, None, close).map_err(|_| Failed)?;
+        part.guest.filter_rows(cluster, pod, &part.rows, None, close).map_err(|_| PluginFailed)?;
         Ok(())
     }
 }
@@ -58,7 +58,7 @@ impl OpaqueScore for ScoreByGuest {
         pod: &Arc<Pod>,
         open: &[f64],
         column: &mut [f64],
-    ) -> Result<(), Failed> {
+    ) -> Result<(), PluginFailed> {
         let part = &mut self.0;
         part.note_open(open);
         let take = |instance: &Instance| {
@@ -78,7 +78,7 @@ impl OpaqueScore for ScoreByGuest {
         if gave != Ok(true) {
             column.fill(0.0);
         }
-        gave.map(drop).map_err(|_| Failed)
+        gave.map(drop).map_err(|_| PluginFailed)
     }
 }
 

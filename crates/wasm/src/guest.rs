@@ -22,28 +22,28 @@ use wasmtime::InstancePre;
 
 use crate::{
     attributes::NO_TEXT,
-    host::{Event, Host},
-    instance::{End, Fault, Instance},
-    module::{Step, Steps},
-    settings::Settings,
+    host::{GuestEvent, Host},
+    instance::{End, GuestError, Instance},
+    module::{GuestStep, Steps},
+    settings::GuestSettings,
     state::State,
 };
 
 /// A module that runs, and the instances of it that nobody needs just now.
-pub(crate) struct Running {
+pub(crate) struct RunningModule {
     pre: InstancePre<State>,
     pub(crate) steps: Steps,
     idle: Mutex<Vec<Instance>>,
 }
 
-impl Running {
+impl RunningModule {
     /// Starts the first instance, to see whether it works.
     pub(crate) fn start(
         pre: InstancePre<State>,
         steps: Steps,
-        settings: &Settings,
+        settings: &GuestSettings,
         host: &Host,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, GuestError> {
         let first = Instance::start(&pre, &settings.args, &settings.limits, host.ticker()?)?;
         Ok(Self { pre, steps, idle: Mutex::new(vec![first]) })
     }
@@ -52,13 +52,13 @@ impl Running {
 /// A plugin that is a guest.
 pub(crate) struct Guest {
     pub(crate) name: Name,
-    pub(crate) settings: Settings,
+    pub(crate) settings: GuestSettings,
     /// The bytes of the file that it began with.
     pub(crate) content: Arc<[u8]>,
     host: Host,
-    running: RwLock<Arc<Running>>,
+    running: RwLock<Arc<RunningModule>>,
     /// What takes over when the next cycle begins.
-    next: Mutex<Option<Arc<Running>>>,
+    next: Mutex<Option<Arc<RunningModule>>>,
     has_next: AtomicBool,
     /// What was said about all nodes for the pod that is being looked at.
     verdicts: Mutex<Option<Arc<Verdicts>>>,
@@ -66,7 +66,7 @@ pub(crate) struct Guest {
 
 /// What a guest's filter says of all nodes, for one pod at one moment.
 struct Verdicts {
-    by: Arc<Running>,
+    by: Arc<RunningModule>,
     history: History,
     moment: Moment,
     namespace: Name,
@@ -78,7 +78,7 @@ struct Verdicts {
 }
 
 impl Verdicts {
-    fn hold_for(&self, by: &Arc<Running>, cluster: &Cluster, pod: &Pod) -> bool {
+    fn hold_for(&self, by: &Arc<RunningModule>, cluster: &Cluster, pod: &Pod) -> bool {
         Arc::ptr_eq(&self.by, by)
             && self.history.is(cluster.changes().history())
             && self.moment == cluster.changes().now()
@@ -99,10 +99,10 @@ struct Scored {
 impl Guest {
     pub(crate) fn new(
         name: Name,
-        settings: Settings,
+        settings: GuestSettings,
         content: Arc<[u8]>,
         host: Host,
-        running: Running,
+        running: RunningModule,
     ) -> Self {
         Self {
             name,
@@ -116,12 +116,12 @@ impl Guest {
         }
     }
 
-    pub(crate) fn running(&self) -> Arc<Running> {
+    pub(crate) fn running(&self) -> Arc<RunningModule> {
         self.running.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Lets a module take over when the next cycle begins.
-    pub(crate) fn replace_with(&self, running: Running) {
+    pub(crate) fn replace_with(&self, running: RunningModule) {
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(running));
         self.has_next.store(true, Ordering::Release);
     }
@@ -129,8 +129,8 @@ impl Guest {
     /// Uses an instance of a module that nobody else uses meanwhile. One that failed is not used again.
     fn with<T>(
         &self,
-        running: &Running,
-        use_it: impl FnOnce(&mut Instance) -> Result<T, Fault>,
+        running: &RunningModule,
+        use_it: impl FnOnce(&mut Instance) -> Result<T, GuestError>,
     ) -> Result<T, Status> {
         let idle = || running.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let spare = idle().pop();
@@ -148,9 +148,9 @@ impl Guest {
             }
             Ok(result)
         });
-        result.map_err(|Fault(what)| {
+        result.map_err(|GuestError(what)| {
             let message = format!("{}: {what}", self.settings.path.display());
-            self.host.tell(&Event::Failed { plugin: &self.name, why: &message });
+            self.host.tell(&GuestEvent::Failed { plugin: &self.name, why: &message });
             Status::error(message)
         })
     }
@@ -187,7 +187,7 @@ impl Guest {
         row: u32,
         code: u32,
         reason: u32,
-    ) -> Result<Status, Fault> {
+    ) -> Result<Status, GuestError> {
         let node = || cluster.node_at(NodeId::from_index(row as usize)).name();
         let code = match code {
             1 => Code::Unschedulable,
@@ -195,7 +195,9 @@ impl Guest {
             other => {
                 let meanings = "0 is fit, 1 is unschedulable, 2 is unresolvable";
                 let (code, node) = (other as i32, node());
-                return Err(Fault(format!("the verdict {code} of node {node} means nothing: {meanings}")));
+                return Err(GuestError(format!(
+                    "the verdict {code} of node {node} means nothing: {meanings}"
+                )));
             }
         };
         let reason = match (reason, instance.text(reason)) {
@@ -203,7 +205,7 @@ impl Guest {
             (_, Some(text)) => clip(text).into_owned(),
             (id, None) => {
                 let node = node();
-                return Err(Fault(format!("the reason {id} for node {node} is not the id of a text")));
+                return Err(GuestError(format!("the reason {id} for node {node} is not the id of a text")));
             }
         };
         Ok(Status::new(code, [reason.into()]))
@@ -225,13 +227,13 @@ impl Guest {
         self.with(&running, |instance| {
             let ticker = self.host.ticker()?;
             instance.prepare(cluster, pod, rows, None, ticker)?;
-            if prepares && steps.pre_score && instance.run(Step::PreScore, ticker)? == End::Skip {
+            if prepares && steps.pre_score && instance.run(GuestStep::PreScore, ticker)? == End::Skip {
                 return Ok(false);
             }
-            instance.run(Step::Score, ticker)?;
+            instance.run(GuestStep::Score, ticker)?;
             raw(instance);
             if steps.normalize {
-                instance.run(Step::Normalize, ticker)?;
+                instance.run(GuestStep::Normalize, ticker)?;
             }
             check_scores(instance, cluster, rows, steps)?;
             normalized(instance);
@@ -302,7 +304,12 @@ fn number(bytes: &[u8; 8]) -> i64 {
     i64::from_le_bytes(*bytes)
 }
 
-fn check_scores(instance: &Instance, cluster: &Cluster, rows: &[u32], steps: Steps) -> Result<(), Fault> {
+fn check_scores(
+    instance: &Instance,
+    cluster: &Cluster,
+    rows: &[u32],
+    steps: Steps,
+) -> Result<(), GuestError> {
     let in_range = |bytes: &[u8; 8]| (MIN_SCORE..=MAX_SCORE).contains(&i64::from_le_bytes(*bytes));
     let scores = instance.scores();
     // Rows that nobody asked about are mostly in range, too: then one look at all of them is enough.
@@ -319,7 +326,7 @@ fn check_scores(instance: &Instance, cluster: &Cluster, rows: &[u32], steps: Ste
     let node = cluster.node_at(NodeId::from_index(*row as usize)).name();
     let after = if steps.normalize { " after normalizing" } else { "" };
     let score = number(&scores[*row as usize]);
-    Err(Fault(format!("the score {score} of node {node} is outside {MIN_SCORE}..={MAX_SCORE}{after}")))
+    Err(GuestError(format!("the score {score} of node {node} is outside {MIN_SCORE}..={MAX_SCORE}{after}")))
 }
 
 impl CycleStart for Guest {

@@ -13,10 +13,10 @@ use supercargo_model::Name;
 use wasmtime::{Config, Engine, InstancePre};
 
 use crate::{
-    guest::{Guest, Running},
-    instance::Fault,
+    guest::{Guest, RunningModule},
+    instance::GuestError,
     module::{self, Steps, Unfit},
-    settings::{self, Bytes, Limits, Settings},
+    settings::{self, Bytes, GuestLimits, GuestSettings},
     state::State,
     ticker::Ticker,
 };
@@ -26,7 +26,7 @@ const KEPT_MODULES: usize = 16;
 
 /// Something that an operator should know about a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum GuestEvent<'a> {
     /// A call failed, and with it the cycle of a pod.
     Failed {
         /// The plugin.
@@ -52,7 +52,7 @@ pub enum Event<'a> {
     },
 }
 
-type Listener = dyn Fn(&Event<'_>) + Send + Sync;
+type Listener = dyn Fn(&GuestEvent<'_>) + Send + Sync;
 
 /// Hosts guests: plugins in WebAssembly. Clones are the same host.
 #[derive(Clone, Default)]
@@ -74,7 +74,7 @@ struct Machine {
 
 struct Compiled {
     bytes: Arc<[u8]>,
-    limits: Limits,
+    limits: GuestLimits,
     pre: InstancePre<State>,
     steps: Steps,
 }
@@ -92,22 +92,22 @@ fn machine() -> Result<Machine, String> {
 
 impl Host {
     /// Tells what happens to guests from here on; the first listener stays.
-    pub fn listen(&self, listener: impl Fn(&Event<'_>) + Send + Sync + 'static) {
+    pub fn listen(&self, listener: impl Fn(&GuestEvent<'_>) + Send + Sync + 'static) {
         let _ = self.0.listener.set(Box::new(listener));
     }
 
-    pub(crate) fn tell(&self, event: &Event<'_>) {
+    pub(crate) fn tell(&self, event: &GuestEvent<'_>) {
         if let Some(listener) = self.0.listener.get() {
             listener(event);
         }
     }
 
-    fn machine(&self) -> Result<&Machine, Fault> {
+    fn machine(&self) -> Result<&Machine, GuestError> {
         let machine = self.0.machine.get_or_init(machine).as_ref();
-        machine.map_err(|error| Fault(format!("WebAssembly cannot be run here: {error}")))
+        machine.map_err(|error| GuestError(format!("WebAssembly cannot be run here: {error}")))
     }
 
-    pub(crate) fn ticker(&self) -> Result<&Ticker, Fault> {
+    pub(crate) fn ticker(&self) -> Result<&Ticker, GuestError> {
         self.machine().map(|machine| &machine.ticker)
     }
 
@@ -119,14 +119,18 @@ impl Host {
     }
 
     /// Compiles and starts what a file holds; or tells everything that is wrong with it.
-    pub(crate) fn start(&self, settings: &Settings, bytes: &Arc<[u8]>) -> Result<Running, Vec<Unfit>> {
+    pub(crate) fn start(
+        &self,
+        settings: &GuestSettings,
+        bytes: &Arc<[u8]>,
+    ) -> Result<RunningModule, Vec<Unfit>> {
         let (pre, steps) = self.compile(settings, bytes)?;
-        Running::start(pre, steps, settings, self).map_err(|Fault(what)| vec![Unfit::new(what)])
+        RunningModule::start(pre, steps, settings, self).map_err(|GuestError(what)| vec![Unfit::new(what)])
     }
 
     fn compile(
         &self,
-        settings: &Settings,
+        settings: &GuestSettings,
         bytes: &Arc<[u8]>,
     ) -> Result<(InstancePre<State>, Steps), Vec<Unfit>> {
         let limits = &settings.limits;
@@ -135,7 +139,7 @@ impl Host {
         if let Some(known) = compiled().iter().find(same) {
             return Ok((known.pre.clone(), known.steps));
         }
-        let machine = self.machine().map_err(|Fault(what)| vec![Unfit::new(what)])?;
+        let machine = self.machine().map_err(|GuestError(what)| vec![Unfit::new(what)])?;
         let (pre, steps) = module::compile(&machine.engine, bytes, limits)?;
         let mut compiled = compiled();
         if compiled.len() >= KEPT_MODULES {
@@ -147,7 +151,7 @@ impl Host {
 
     /// Makes the plugin.
     fn guest(&self, name: &Name, args: &Args<'_>) -> Result<(Guest, Steps), Problems> {
-        let settings = Settings::read(args)?;
+        let settings = GuestSettings::read(args)?;
         let file = settings.path.display().to_string();
         let told = |unfit: &Unfit| {
             let mut problem = args.problem(settings.field, format!("{name}: {file}: {}", unfit.what));
@@ -167,7 +171,7 @@ impl Host {
 }
 
 /// The bytes of a guest's file.
-pub(crate) fn read(path: &Path, limits: &Limits) -> Result<Arc<[u8]>, Unfit> {
+pub(crate) fn read(path: &Path, limits: &GuestLimits) -> Result<Arc<[u8]>, Unfit> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Unfit::new("there is no such file")
             .hint("a relative path starts at the folder of the configuration"),

@@ -10,8 +10,8 @@ use wasmtime::{AsContextMut, Error, InstancePre, Memory, Store, Trap, TypedFunc,
 
 use crate::{
     attributes::{Form, NodeAttribute},
-    module::{ABI, ABI_VERSION, ALLOC, INIT, INITIALIZE, Step},
-    settings::{Bytes, Limits},
+    module::{ABI, ABI_VERSION, ALLOC, GuestStep, INIT, INITIALIZE},
+    settings::{Bytes, GuestLimits},
     state::State,
     ticker::{TICK, Ticker},
 };
@@ -33,7 +33,7 @@ const FAILED: u32 = 2;
 
 /// What went wrong in a guest, in words for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault(pub(crate) String);
+pub(crate) struct GuestError(pub(crate) String);
 
 /// How a step ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(crate) struct Instance {
     memory: Memory,
     alloc: TypedFunc<u32, u32>,
     steps: [Option<TypedFunc<u32, u32>>; 4],
-    limits: Limits,
+    limits: GuestLimits,
     frame: Block,
     pod: Block,
     column_table: Block,
@@ -86,9 +86,9 @@ impl Instance {
     pub(crate) fn start(
         pre: &InstancePre<State>,
         args: &str,
-        limits: &Limits,
+        limits: &GuestLimits,
         ticker: &Ticker,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, GuestError> {
         let _during = ticker.during();
         let mut store = Store::new(pre.module().engine(), State::new(limits.memory_bytes));
         store.limiter(|state| state);
@@ -96,9 +96,10 @@ impl Instance {
         let started = pre.instantiate(&mut store);
         let instance = started.map_err(|error| fault(&error, &store, limits, "at its start"))?;
         // That these are there was checked when the module was compiled.
-        let missing = |error: Error| Fault(format!("{error:#}"));
-        let memory =
-            instance.get_memory(&mut store, "memory").ok_or_else(|| Fault("it exports no memory".into()))?;
+        let missing = |error: Error| GuestError(format!("{error:#}"));
+        let memory = instance
+            .get_memory(&mut store, "memory")
+            .ok_or_else(|| GuestError("it exports no memory".into()))?;
         let alloc = instance.get_typed_func::<u32, u32>(&mut store, ALLOC).map_err(missing)?;
         let abi = instance.get_typed_func::<(), u32>(&mut store, ABI).map_err(missing)?;
         if let Ok(initialize) = instance.get_typed_func::<(), ()>(&mut store, INITIALIZE) {
@@ -106,11 +107,11 @@ impl Instance {
         }
         let version = call(&mut store, &abi, (), limits, ABI)?;
         if version != ABI_VERSION {
-            return Err(Fault(format!(
+            return Err(GuestError(format!(
                 "it is made for version {version} of the ABI, and this host offers version {ABI_VERSION}"
             )));
         }
-        let steps = Step::ALL.map(|step| instance.get_typed_func(&mut store, step.export()).ok());
+        let steps = GuestStep::ALL.map(|step| instance.get_typed_func(&mut store, step.export()).ok());
         let mut started = Self {
             store,
             memory,
@@ -147,8 +148,9 @@ impl Instance {
         Ok(started)
     }
 
-    fn init(&mut self, init: &TypedFunc<(u32, u32), u32>, args: &str) -> Result<(), Fault> {
-        let length = u32::try_from(args.len()).map_err(|_| Fault("its arguments are too long".into()))?;
+    fn init(&mut self, init: &TypedFunc<(u32, u32), u32>, args: &str) -> Result<(), GuestError> {
+        let length =
+            u32::try_from(args.len()).map_err(|_| GuestError("its arguments are too long".into()))?;
         let block = self.allocate(length)?;
         put(self.memory.data_mut(&mut self.store), block.at, args.as_bytes());
         arm(&mut self.store, &self.limits);
@@ -179,7 +181,7 @@ impl Instance {
         asked: &[u32],
         would_be: Option<&NodeInfo>,
         ticker: &Ticker,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), GuestError> {
         let _during = ticker.during();
         arm(&mut self.store, &self.limits);
         self.follow(cluster)?;
@@ -208,15 +210,15 @@ impl Instance {
         &mut self,
         asked: &[u32],
         ticker: &Ticker,
-        mut each: impl FnMut(u32, u32, u32) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        mut each: impl FnMut(u32, u32, u32) -> Result<(), GuestError>,
+    ) -> Result<(), GuestError> {
         let rows = self.rows.len() as u32;
         self.verdicts = self.room(self.verdicts, 4 * rows)?;
         self.reasons = self.room(self.reasons, 4 * rows)?;
         self.write_frame(asked.len() as u32);
         self.zero(self.verdicts, 4 * rows);
         self.zero(self.reasons, 4 * rows);
-        self.step(Step::Filter, ticker)?;
+        self.step(GuestStep::Filter, ticker)?;
         let data = self.memory.data(&self.store);
         for row in asked {
             let code = get_u32(data, self.verdicts.at + 4 * row);
@@ -228,8 +230,8 @@ impl Instance {
     }
 
     /// Runs a step that works on scores.
-    pub(crate) fn run(&mut self, step: Step, ticker: &Ticker) -> Result<End, Fault> {
-        if step == Step::Score {
+    pub(crate) fn run(&mut self, step: GuestStep, ticker: &Ticker) -> Result<End, GuestError> {
+        if step == GuestStep::Score {
             self.zero(self.scores, 8 * self.rows.len() as u32);
         }
         self.step(step, ticker)
@@ -250,22 +252,22 @@ impl Instance {
         }
     }
 
-    fn step(&mut self, step: Step, ticker: &Ticker) -> Result<End, Fault> {
+    fn step(&mut self, step: GuestStep, ticker: &Ticker) -> Result<End, GuestError> {
         let Some(function) = self.steps[step as usize].clone() else {
-            return Err(Fault(format!("it exports no {}", step.export())));
+            return Err(GuestError(format!("it exports no {}", step.export())));
         };
         let _during = ticker.during();
         arm(&mut self.store, &self.limits);
         match call(&mut self.store, &function, self.frame.at, &self.limits, step.export())? {
             DONE => Ok(End::Done),
-            SKIP if step == Step::PreScore => Ok(End::Skip),
+            SKIP if step == GuestStep::PreScore => Ok(End::Skip),
             code => Err(self.failed(code, step.export())),
         }
     }
 
-    fn failed(&mut self, code: u32, function: &str) -> Fault {
+    fn failed(&mut self, code: u32, function: &str) -> GuestError {
         let said = self.store.data_mut().said.take();
-        Fault(match (said, code) {
+        GuestError(match (said, code) {
             (Some(said), _) => format!("{function} failed: {said}"),
             (None, FAILED) => format!("{function} failed, and did not say why"),
             (None, code) => format!(
@@ -276,7 +278,7 @@ impl Instance {
     }
 
     /// Brings the columns up to date: only what has changed is written.
-    fn follow(&mut self, cluster: &Cluster) -> Result<(), Fault> {
+    fn follow(&mut self, cluster: &Cluster) -> Result<(), GuestError> {
         let changes = cluster.changes();
         let current = match &self.known {
             Some((history, moment)) if history.is(changes.history()) => changes.since(*moment),
@@ -297,7 +299,7 @@ impl Instance {
     }
 
     /// Writes all rows; of nodes that are still the same, only what depends on their pods.
-    fn rewrite(&mut self, cluster: &Cluster) -> Result<(), Fault> {
+    fn rewrite(&mut self, cluster: &Cluster) -> Result<(), GuestError> {
         let count = cluster.columns().len();
         self.make_columns(count as u32)?;
         self.pretended = None;
@@ -317,7 +319,7 @@ impl Instance {
         Ok(())
     }
 
-    fn make_columns(&mut self, rows: u32) -> Result<(), Fault> {
+    fn make_columns(&mut self, rows: u32) -> Result<(), GuestError> {
         for index in 0..self.columns.len() {
             let width = self.store.data().node_attributes[index].1.width();
             let (before, wanted) = (self.columns[index], rows.saturating_mul(width));
@@ -344,7 +346,7 @@ impl Instance {
     }
 
     /// Writes the texts that the guest's memory lacks: those before `lasting` for good, the others for these calls.
-    fn write_texts(&mut self, lasting: usize) -> Result<(), Fault> {
+    fn write_texts(&mut self, lasting: usize) -> Result<(), GuestError> {
         let all = self.store.data().texts.all();
         let count = all.len();
         self.texts_at_start = count;
@@ -366,7 +368,9 @@ impl Instance {
         self.passing_texts = self.room(self.passing_texts, passing_bytes)?;
         let (data, state) = self.memory.data_and_store_mut(&mut self.store);
         let (mut at, mut passing_at) = (lasting_bytes.at, self.passing_texts.at);
-        for (index, text) in state.texts.all().iter().enumerate().skip(self.written_texts) {
+        // What the guest has interned since, when it was asked for room, has none here: it is written the next time.
+        let counted = state.texts.all().iter().enumerate().take(count);
+        for (index, text) in counted.skip(self.written_texts) {
             let next = if index < lasting { &mut at } else { &mut passing_at };
             put(data, *next, text.as_bytes());
             let entry = self.text_table.at + ((index + 1) * TEXT_ENTRY_BYTES) as u32;
@@ -379,7 +383,7 @@ impl Instance {
     }
 
     fn write_frame(&mut self, asked: u32) {
-        let texts = self.store.data().texts.all().len() as u32 + 1;
+        let texts = self.texts_at_start as u32 + 1;
         let fields = [
             self.rows.len() as u32,
             asked,
@@ -405,12 +409,12 @@ impl Instance {
     }
 
     /// The same block if it is large enough; or another one, with room to grow.
-    fn room(&mut self, block: Block, bytes: u32) -> Result<Block, Fault> {
+    fn room(&mut self, block: Block, bytes: u32) -> Result<Block, GuestError> {
         if bytes <= block.bytes { Ok(block) } else { self.allocate(bytes.next_power_of_two()) }
     }
 
     /// Asks the guest for room in its memory, and believes nothing.
-    fn allocate(&mut self, bytes: u32) -> Result<Block, Fault> {
+    fn allocate(&mut self, bytes: u32) -> Result<Block, GuestError> {
         if bytes == 0 {
             return Ok(Block::default());
         }
@@ -419,15 +423,17 @@ impl Instance {
         if at == 0 {
             let why =
                 if self.store.data().wanted_memory { limit_of_memory(&self.limits) } else { String::new() };
-            return Err(Fault(format!("{ALLOC} has no room for {bytes} bytes{why}")));
+            return Err(GuestError(format!("{ALLOC} has no room for {bytes} bytes{why}")));
         }
         if u64::from(at) + u64::from(bytes) > size {
-            return Err(Fault(format!(
+            return Err(GuestError(format!(
                 "{ALLOC} returned {at} for {bytes} bytes, which is not within its memory of {size} bytes"
             )));
         }
         if at % ALIGNMENT != 0 {
-            return Err(Fault(format!("{ALLOC} returned {at}, which is not aligned to {ALIGNMENT} bytes")));
+            return Err(GuestError(format!(
+                "{ALLOC} returned {at}, which is not aligned to {ALIGNMENT} bytes"
+            )));
         }
         Ok(Block { at, bytes })
     }
@@ -464,7 +470,7 @@ fn get_u32(data: &[u8], at: u32) -> u32 {
 }
 
 /// Fills up the fuel and sets the alarm.
-fn arm(store: &mut Store<State>, limits: &Limits) {
+fn arm(store: &mut Store<State>, limits: &GuestLimits) {
     // It fails only where fuel is switched off.
     let _ = store.set_fuel(limits.fuel);
     let ticks = limits.timeout.as_nanos().div_ceil(TICK.as_nanos());
@@ -480,26 +486,26 @@ fn call<P: WasmParams, R: WasmResults>(
     store: &mut Store<State>,
     function: &TypedFunc<P, R>,
     params: P,
-    limits: &Limits,
+    limits: &GuestLimits,
     name: &str,
-) -> Result<R, Fault> {
+) -> Result<R, GuestError> {
     let result = function.call(store.as_context_mut(), params);
     result.map_err(|error| fault(&error, store, limits, &format!("in {name}")))
 }
 
-fn limit_of_memory(limits: &Limits) -> String {
+fn limit_of_memory(limits: &GuestLimits) -> String {
     format!(": it wanted more than {} of memory", Bytes(limits.memory_bytes))
 }
 
 /// What ended a call, in words for people.
-fn fault(error: &Error, store: &Store<State>, limits: &Limits, place: &str) -> Fault {
+fn fault(error: &Error, store: &Store<State>, limits: &GuestLimits, place: &str) -> GuestError {
     let state = store.data();
     let said = state.said.as_ref().map(|said| format!(": {said}")).unwrap_or_default();
     let Some(trap) = error.downcast_ref::<Trap>() else {
         // An error of the host: what the guest asked for cannot be. The rest of the chain tells where it was.
-        return Fault(format!("{} ({place})", error.root_cause()));
+        return GuestError(format!("{} ({place})", error.root_cause()));
     };
-    Fault(match trap {
+    GuestError(match trap {
         Trap::OutOfFuel => format!("it used up its fuel of {} {place}", limits.fuel),
         Trap::Interrupt => format!("it ran longer than {:?} {place}", limits.timeout),
         Trap::StackOverflow => format!("it used up its stack {place}"),

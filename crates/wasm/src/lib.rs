@@ -26,5 +26,5 @@ mod state;
 pub mod testing;
 mod ticker;
 
-pub use host::{Event, Host};
-pub use reload::Watch;
+pub use host::{GuestEvent, Host};
+pub use reload::ReloadWatch;

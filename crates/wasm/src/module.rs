@@ -4,7 +4,7 @@ use wasmtime::{Engine, ExternType, Func, FuncType, InstancePre, Linker, Module, 
 
 use crate::{
     complexity,
-    settings::{Bytes, Limits},
+    settings::{Bytes, GuestLimits},
     state::{FUNCTIONS, IMPORTS, State, link},
 };
 
@@ -24,14 +24,14 @@ const CORE_VERSION: &[u8] = &[1, 0, 0, 0];
 
 /// A step of a cycle that a guest can take part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum GuestStep {
     Filter,
     PreScore,
     Score,
     Normalize,
 }
 
-impl Step {
+impl GuestStep {
     pub(crate) const ALL: [Self; 4] = [Self::Filter, Self::PreScore, Self::Score, Self::Normalize];
 
     pub(crate) fn export(self) -> &'static str {
@@ -89,7 +89,7 @@ impl Unfit {
 pub(crate) fn compile(
     engine: &Engine,
     bytes: &[u8],
-    limits: &Limits,
+    limits: &GuestLimits,
 ) -> Result<(InstancePre<State>, Steps), Vec<Unfit>> {
     looks_like_a_module(bytes).map_err(|unfit| vec![unfit])?;
     complexity::check(bytes, limits).map_err(|unfit| vec![unfit])?;
@@ -171,7 +171,7 @@ fn kind(ty: ValType) -> &'static str {
     }
 }
 
-fn check_exports(module: &Module, limits: &Limits, unfit: &mut Vec<Unfit>) -> Steps {
+fn check_exports(module: &Module, limits: &GuestLimits, unfit: &mut Vec<Unfit>) -> Steps {
     match module.get_export("memory") {
         Some(ExternType::Memory(memory)) => {
             let bytes = memory.minimum().saturating_mul(memory.page_size());
@@ -196,16 +196,16 @@ fn check_exports(module: &Module, limits: &Limits, unfit: &mut Vec<Unfit>) -> St
     }
     exports(module, INIT, 2, 1, unfit);
     let [filter, pre_score, score, normalize] =
-        Step::ALL.map(|step| exports(module, step.export(), 1, 1, unfit));
+        GuestStep::ALL.map(|step| exports(module, step.export(), 1, 1, unfit));
     let steps = Steps { filter, pre_score, score, normalize };
-    let there = |step: Step| module.get_export(step.export()).is_some();
-    if !Step::ALL.into_iter().any(there) {
-        let names = Step::ALL.map(Step::export).join(", ");
+    let there = |step: GuestStep| module.get_export(step.export()).is_some();
+    if !GuestStep::ALL.into_iter().any(there) {
+        let names = GuestStep::ALL.map(GuestStep::export).join(", ");
         unfit
             .push(Unfit::new("it exports no step of a cycle").hint(format!("export one or more of {names}")));
-    } else if (there(Step::Normalize) || there(Step::PreScore)) && !there(Step::Score) {
-        let step = if there(Step::Normalize) { Step::Normalize } else { Step::PreScore };
-        let what = format!("it exports {} without {}", step.export(), Step::Score.export());
+    } else if (there(GuestStep::Normalize) || there(GuestStep::PreScore)) && !there(GuestStep::Score) {
+        let step = if there(GuestStep::Normalize) { GuestStep::Normalize } else { GuestStep::PreScore };
+        let what = format!("it exports {} without {}", step.export(), GuestStep::Score.export());
         unfit.push(Unfit::new(what).hint("there is nothing to prepare or to normalize without a score"));
     }
     steps

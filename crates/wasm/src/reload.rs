@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     guest::Guest,
-    host::{self, Event, Host},
+    host::{self, GuestEvent, Host},
     module::Unfit,
 };
 
@@ -53,7 +53,7 @@ struct Seen {
 }
 
 /// Looks at the files of guests while it is held.
-pub struct Watch {
+pub struct ReloadWatch {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -63,7 +63,7 @@ impl Host {
     ///
     /// # Errors
     /// If there can be no more threads.
-    pub fn watch(&self) -> std::io::Result<Watch> {
+    pub fn watch(&self) -> std::io::Result<ReloadWatch> {
         let (stop, stopped) = mpsc::channel::<()>();
         let mut watcher = Watcher { host: self.clone(), seen: HashMap::new() };
         watcher.look();
@@ -72,11 +72,11 @@ impl Host {
                 watcher.look();
             }
         })?;
-        Ok(Watch { stop: Some(stop), thread: Some(thread) })
+        Ok(ReloadWatch { stop: Some(stop), thread: Some(thread) })
     }
 }
 
-impl Drop for Watch {
+impl Drop for ReloadWatch {
     fn drop(&mut self) {
         drop(self.stop.take());
         let Some(thread) = self.thread.take() else { return };
@@ -131,14 +131,14 @@ fn reload(host: &Host, guest: &Guest, content: &mut Option<Arc<[u8]>>) {
         *content = Some(bytes.clone());
         host.start(&guest.settings, &bytes).map(Some)
     });
-    let refuse = |why: &str| host.tell(&Event::Refused { plugin: &guest.name, file: path, why });
+    let refuse = |why: &str| host.tell(&GuestEvent::Refused { plugin: &guest.name, file: path, why });
     match started {
         Ok(None) => {}
         Ok(Some(started)) => {
             let before = guest.running().steps;
             if started.steps.serve_the_same_points(before) {
                 guest.replace_with(started);
-                host.tell(&Event::Reloaded { plugin: &guest.name, file: path });
+                host.tell(&GuestEvent::Reloaded { plugin: &guest.name, file: path });
             } else {
                 refuse(&format!(
                     "it serves {}, and the one that runs serves {}: restart the scheduler to change that",

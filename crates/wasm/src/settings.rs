@@ -31,7 +31,7 @@ const MODULE_COST_PER_BYTE: u64 = 16;
 
 /// How far a guest may go: in one call, and before it is compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct GuestLimits {
     pub(crate) fuel: u64,
     pub(crate) timeout: Duration,
     pub(crate) memory_bytes: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Limits {
     pub(crate) function_bytes: u64,
 }
 
-impl Limits {
+impl GuestLimits {
     /// How much work it may be to compile a function.
     pub(crate) fn function_cost(&self) -> u64 {
         self.function_bytes * FUNCTION_COST_PER_BYTE
@@ -57,11 +57,11 @@ impl Limits {
 
 /// A guest as it is configured.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct GuestSettings {
     pub(crate) path: PathBuf,
     /// What the guest is told, as JSON.
     pub(crate) args: String,
-    pub(crate) limits: Limits,
+    pub(crate) limits: GuestLimits,
     /// The field that names the file.
     pub(crate) field: &'static str,
 }
@@ -89,7 +89,7 @@ pub(crate) fn are_of_a_guest(args: &Args<'_>) -> bool {
     args.given().is_some_and(|(_, value)| value.get(PATH).is_some() || value.get(URL).is_some())
 }
 
-impl Settings {
+impl GuestSettings {
     pub(crate) fn read(args: &Args<'_>) -> Result<Self, Problems> {
         let written: Written = args.decode()?;
         let mut problems = Problems::default();
@@ -106,7 +106,7 @@ impl Settings {
     }
 }
 
-fn limits(args: &Args<'_>, written: &Written, problems: &mut Problems) -> Limits {
+fn limits(args: &Args<'_>, written: &Written, problems: &mut Problems) -> GuestLimits {
     let fuel = written.fuel.unwrap_or(DEFAULT_FUEL);
     if fuel == 0 {
         problems.push(args.problem("fuel", "a guest without fuel cannot do anything").hint("leave it out"));
@@ -127,7 +127,7 @@ fn limits(args: &Args<'_>, written: &Written, problems: &mut Problems) -> Limits
     }
     let module_bytes = size(args, "moduleSize", written.module_size, DEFAULT_MODULE_BYTES, problems);
     let function_bytes = size(args, "functionSize", written.function_size, DEFAULT_FUNCTION_BYTES, problems);
-    Limits { fuel, timeout, memory_bytes, instances, module_bytes, function_bytes }
+    GuestLimits { fuel, timeout, memory_bytes, instances, module_bytes, function_bytes }
 }
 
 /// A limit of what is compiled.

@@ -16,6 +16,7 @@ const MAX_ATTRIBUTES: usize = 1024;
 const MAX_MESSAGE_BYTES: usize = 1024;
 /// A single text is not longer than this.
 const MAX_TEXT_BYTES: u32 = 1 << 20;
+/// Of all tables of a guest together: they do not count as its memory.
 const MAX_TABLE_ELEMENTS: usize = 100_000;
 
 /// The texts that a guest knows by their ids.
@@ -78,6 +79,7 @@ pub(crate) struct State {
     max_memory_bytes: u64,
     /// The guest wanted more memory than it may have.
     pub(crate) wanted_memory: bool,
+    table_elements: usize,
 }
 
 impl State {
@@ -90,6 +92,7 @@ impl State {
             said: None,
             max_memory_bytes,
             wanted_memory: false,
+            table_elements: 0,
         }
     }
 }
@@ -101,8 +104,13 @@ impl ResourceLimiter for State {
         Ok(granted)
     }
 
-    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(desired <= MAX_TABLE_ELEMENTS)
+    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let elements = self.table_elements.saturating_add(desired.saturating_sub(current));
+        let granted = elements <= MAX_TABLE_ELEMENTS;
+        if granted {
+            self.table_elements = elements;
+        }
+        Ok(granted)
     }
 
     fn memories(&self) -> usize {

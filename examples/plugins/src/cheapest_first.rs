@@ -72,7 +72,7 @@ impl Score for CheapestFirst {
 #[cfg(test)]
 mod tests {
     use supercargo::{
-        framework::testing::Trial,
+        framework::testing::PluginUnderTest,
         model::{
             Cluster,
             testing::{cluster, node, pod},
@@ -102,7 +102,7 @@ mod tests {
             (&["10", "10"], &[100, 100]),
             (&["", ""], &[0, 0]),
         ];
-        let plugin = Trial::of(definition(), "{}").unwrap();
+        let plugin = PluginUnderTest::of(definition(), "{}").unwrap();
         for (prices, scores) in cases {
             let found = plugin.score(&priced(prices), &pod("p").pod()).unwrap();
             assert_eq!(found, scores, "{prices:?}");
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn the_label_can_be_chosen() {
         let nodes = cluster([node("a").label("cost", "7"), node("b").label("cost", "3")]);
-        let plugin = Trial::of(definition(), "{label: cost}").unwrap();
+        let plugin = PluginUnderTest::of(definition(), "{label: cost}").unwrap();
         assert_eq!(plugin.score(&nodes, &pod("p").pod()).unwrap(), [0, 100]);
     }
 
@@ -122,7 +122,7 @@ mod tests {
             ("{label: ''}", "args:1:9: args.label: must not be empty"),
             ("{lable: cost}", "args:1:2: args.lable: "),
         ] {
-            let problems = Trial::of(definition(), args).err().expect("a problem");
+            let problems = PluginUnderTest::of(definition(), args).err().expect("a problem");
             assert!(problems.to_string().contains(told), "{problems}");
         }
     }

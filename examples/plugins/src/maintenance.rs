@@ -4,7 +4,7 @@ use serde::Deserialize;
 use supercargo::{
     framework::{
         Prepared, Status, Verdict,
-        event::{Action, EventInterest, Resource},
+        event::{ActionType, EventInterest, EventResource},
         points::{Filter, Requeue},
         registry::{Definition, define},
     },
@@ -68,11 +68,13 @@ impl Requeue for Maintenance {
             Some(Object::Custom(maintenance)) => node_of(maintenance),
             _ => None,
         };
-        let maintenances =
-            EventInterest::new(Resource::Custom(&MAINTENANCES), [Action::Update, Action::Delete]);
+        let maintenances = EventInterest::new(
+            EventResource::Custom(&MAINTENANCES),
+            [ActionType::Update, ActionType::Delete],
+        );
         vec![
             maintenances.if_object(move |_, before, after| is_closed(before) != is_closed(after)),
-            EventInterest::new(Resource::Node, [Action::Add]),
+            EventInterest::new(EventResource::Node, [ActionType::Add]),
         ]
     }
 }
@@ -80,7 +82,7 @@ impl Requeue for Maintenance {
 #[cfg(test)]
 mod tests {
     use supercargo::{
-        framework::{event::Change, testing::Trial},
+        framework::{event::Change, testing::PluginUnderTest},
         model::testing::{cluster, node, object, pod},
     };
 
@@ -94,7 +96,7 @@ mod tests {
     #[test]
     fn a_node_under_maintenance_is_closed_to_those_who_mind() {
         let mut nodes = cluster([node("a"), node("b")]);
-        let plugin = Trial::of(definition(), "{}").unwrap();
+        let plugin = PluginUnderTest::of(definition(), "{}").unwrap();
         let refused = "node(s) were under maintenance";
         assert_eq!(plugin.filter(&nodes, &pod("p").pod()), ["ok", "ok"]);
         nodes.put(maintenance("disk", "b"));
@@ -111,16 +113,16 @@ mod tests {
         let helps = |action, before: Option<&Object>, after: Option<&Object>| {
             interest.helps(
                 &nodes,
-                Resource::Custom(&MAINTENANCES),
+                EventResource::Custom(&MAINTENANCES),
                 action,
                 &pod,
                 &Change::Other(before, after),
             )
         };
         let (a, b) = (maintenance("disk", "a"), maintenance("disk", "b"));
-        assert!(helps(Action::Delete, Some(&a), None));
-        assert!(helps(Action::Update, Some(&a), Some(&b)));
-        assert!(!helps(Action::Update, Some(&a), Some(&a)));
-        assert!(!helps(Action::Add, None, Some(&a)));
+        assert!(helps(ActionType::Delete, Some(&a), None));
+        assert!(helps(ActionType::Update, Some(&a), Some(&b)));
+        assert!(!helps(ActionType::Update, Some(&a), Some(&a)));
+        assert!(!helps(ActionType::Add, None, Some(&a)));
     }
 }

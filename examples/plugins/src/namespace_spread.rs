@@ -37,7 +37,7 @@ impl NormalizeScore for NamespaceSpread {
 #[cfg(test)]
 mod tests {
     use supercargo::{
-        framework::testing::Trial,
+        framework::testing::PluginUnderTest,
         model::testing::{cluster, node, pod},
     };
 
@@ -56,7 +56,7 @@ mod tests {
             // Another namespace does not count.
             pod("5").namespace("other").on("a"),
         ]);
-        let plugin = Trial::of(definition(), "{}").unwrap();
+        let plugin = PluginUnderTest::of(definition(), "{}").unwrap();
         // 0, 1 and 3 pods; 100 − 100 × 1 / 3 = 67
         assert_eq!(plugin.score(&nodes, &pod("p").pod()).unwrap(), [100, 67, 0]);
         // Of `other` there is one on a: 100 − 100 × 1 / 1 = 0

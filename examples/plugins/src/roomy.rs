@@ -45,7 +45,7 @@ impl NormalizeScore for Roomy {
 #[cfg(test)]
 mod tests {
     use supercargo::{
-        framework::testing::Trial,
+        framework::testing::PluginUnderTest,
         model::testing::{cluster, node, pod},
     };
 
@@ -62,7 +62,7 @@ mod tests {
             pod("two").on("full"),
             node("none").allocatable("pods", "0"),
         ]);
-        let plugin = Trial::of(definition(), "{}").unwrap();
+        let plugin = PluginUnderTest::of(definition(), "{}").unwrap();
         // By name: empty, full, none, some.
         assert_eq!(plugin.score(&nodes, &pod("p").pod()).unwrap(), [100, 0, 0, 70]);
     }

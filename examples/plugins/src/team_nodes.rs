@@ -4,7 +4,7 @@ use serde::Deserialize;
 use supercargo::{
     framework::{
         Prepared, Status, Verdict,
-        event::{Action, EventInterest, Resource},
+        event::{ActionType, EventInterest, EventResource},
         points::{Filter, Requeue},
         registry::{Args, Definition, define},
     },
@@ -67,10 +67,10 @@ impl Requeue for TeamNodes {
     /// change. Without this it would be tried again at every event.
     fn events(&self) -> Vec<EventInterest> {
         let label = self.label.clone();
-        let nodes = EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeLabel]);
+        let nodes = EventInterest::new(EventResource::Node, [ActionType::Add, ActionType::UpdateNodeLabel]);
         vec![
             nodes.if_node(move |pod, _, after| after.is_some_and(|node| admits(&label, pod, node))),
-            EventInterest::new(Resource::Pod, [Action::UpdatePodLabel])
+            EventInterest::new(EventResource::Pod, [ActionType::UpdatePodLabel])
                 .if_pod(|pod, _, after| after.is_some_and(|after| after.uid == pod.uid)),
         ]
     }
@@ -79,7 +79,7 @@ impl Requeue for TeamNodes {
 #[cfg(test)]
 mod tests {
     use supercargo::{
-        framework::{event::Change, testing::Trial},
+        framework::{event::Change, testing::PluginUnderTest},
         model::testing::{cluster, node, pod},
     };
 
@@ -93,7 +93,7 @@ mod tests {
             node("red").label("example.com/team", "red"),
         ]);
         let other = "node(s) belonged to another team";
-        let plugin = Trial::of(definition(), "{}").unwrap();
+        let plugin = PluginUnderTest::of(definition(), "{}").unwrap();
         let cases = [
             (pod("p").label("example.com/team", "blue"), ["ok", "ok", other]),
             (pod("p"), [other, "ok", other]),
@@ -111,9 +111,9 @@ mod tests {
         let helps = |before, after| {
             let change = Change::Node(Some(before), Some(after));
             let interests = plugin.events();
-            interests
-                .iter()
-                .any(|i| i.helps(&Cluster::default(), Resource::Node, Action::UpdateNodeLabel, &pod, &change))
+            interests.iter().any(|i| {
+                i.helps(&Cluster::default(), EventResource::Node, ActionType::UpdateNodeLabel, &pod, &change)
+            })
         };
         assert!(helps(&red, &blue));
         assert!(!helps(&blue, &red));

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 use supercargo::manifest::{Source, read};
-use supercargo_testcluster::{Options, PatchKind, TestCluster};
+use supercargo_testcluster::{PatchKind, TestCluster, TestClusterOptions};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -81,7 +81,7 @@ fn log_of(test: &str) -> PathBuf {
 
 /// A cluster of one node.
 fn cluster_with_birch() -> TestCluster {
-    let cluster = TestCluster::start(Options::default()).unwrap();
+    let cluster = TestCluster::start(TestClusterOptions::default()).unwrap();
     let amounts = json!({"cpu": "4", "memory": "8Gi", "pods": "110"});
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "birch"}, "status": {"allocatable": amounts}});
     cluster.create(node).unwrap();

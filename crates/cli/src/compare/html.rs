@@ -2,21 +2,16 @@
 
 use std::fmt::Write;
 
-use supercargo_sim::{compare::Verdict, measures::Sample};
+use supercargo_sim::{compare::MeasureChange, measures::Sample};
 
 use super::{
     Compared,
-    chart::{Line, Scale, chart},
     texts::{node, rows},
 };
+use crate::chart::{Line, Scale, chart, escaped};
 
 const MAX_MOVED: usize = 200;
 const STYLE: &str = include_str!("report.css");
-
-/// Texts of others must not become markup.
-pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
 
 pub(super) fn page(compared: &Compared) -> String {
     format!(
@@ -94,9 +89,9 @@ fn table(compared: &Compared) -> String {
             .map(|i| {
                 let (value, difference, verdict) = row.cell(i);
                 let class = match verdict {
-                    Verdict::Better => "n better",
-                    Verdict::Worse => "n worse",
-                    Verdict::Same | Verdict::Different => "n",
+                    MeasureChange::Better => "n better",
+                    MeasureChange::Worse => "n worse",
+                    MeasureChange::Same | MeasureChange::Different => "n",
                 };
                 let difference = difference.map(|d| format!("<small>{}</small>", escaped(&d)));
                 format!("<td class=\"{class}\">{}{}</td>", escaped(&value), difference.unwrap_or_default())

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use supercargo_sim::{
-    compare::{Moved, Verdict, judge, shown, shown_difference},
+    compare::{MeasureChange, MovedPod, judge, shown, shown_difference},
     measures::{MeasureKind, Unit},
 };
 
@@ -33,10 +33,10 @@ impl Row {
     }
 
     /// The value of a configuration, with the difference from the first if there is one.
-    pub(super) fn cell(&self, index: usize) -> (String, Option<String>, Verdict) {
+    pub(super) fn cell(&self, index: usize) -> (String, Option<String>, MeasureChange) {
         let (first, value) = (self.values[0], self.values[index]);
         let verdict = judge(self.kind, first, value);
-        let differs = index > 0 && verdict != Verdict::Same;
+        let differs = index > 0 && verdict != MeasureChange::Same;
         let difference = differs.then(|| shown_difference(self.kind.unit, value - first));
         (shown(self.kind.unit, value), difference, verdict)
     }
@@ -92,11 +92,11 @@ pub(super) fn print_tables(compared: &Compared, console: &mut Console) -> Result
     Ok(console.paragraph("", &compared.verdict())?)
 }
 
-fn mark(verdict: Verdict) -> &'static str {
+fn mark(verdict: MeasureChange) -> &'static str {
     match verdict {
-        Verdict::Better => ", better",
-        Verdict::Worse => ", worse",
-        Verdict::Same | Verdict::Different => "",
+        MeasureChange::Better => ", better",
+        MeasureChange::Worse => ", worse",
+        MeasureChange::Same | MeasureChange::Different => "",
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn markdown(compared: &Compared) -> String {
     let _ = writeln!(text, "|---|{}", "---:|".repeat(compared.names.len()));
     for row in rows(compared) {
         let cells = (0..row.values.len()).map(|i| match row.cell(i) {
-            (value, Some(difference), Verdict::Better) => format!("**{value}** ({difference}, better)"),
+            (value, Some(difference), MeasureChange::Better) => format!("**{value}** ({difference}, better)"),
             (value, Some(difference), verdict) => format!("{value} ({difference}{})", mark(verdict)),
             (value, None, _) => value,
         });
@@ -137,7 +137,7 @@ fn escaped(text: &str) -> String {
 }
 
 pub(super) fn json(compared: &Compared) -> Result<String, Failure> {
-    let moved = |moved: &Moved| json!({"pod": moved.pod.to_string(), "from": moved.from, "to": moved.to});
+    let moved = |moved: &MovedPod| json!({"pod": moved.pod.to_string(), "from": moved.from, "to": moved.to});
     let configurations = compared.names.iter().zip(&compared.replays).zip(&compared.moves);
     let configurations = configurations.map(|((name, replay), moves)| {
         json!({

@@ -1,6 +1,6 @@
 //! Where our answer is not kube-scheduler's, for people to read.
 
-use supercargo_sim::conformance::Difference;
+use supercargo_sim::conformance::Mismatch;
 
 use crate::{
     failure::Failure,
@@ -16,13 +16,13 @@ const MAX_ANSWER_CHARS: usize = 600;
 /// The first differences, and how many there are.
 #[derive(Default)]
 pub(super) struct Differences {
-    shown: Vec<(String, Difference)>,
+    shown: Vec<(String, Mismatch)>,
     count: usize,
 }
 
 impl Differences {
     /// Adds the differences of one scenario.
-    pub(super) fn extend(&mut self, scenario: &str, more: &[Difference]) {
+    pub(super) fn extend(&mut self, scenario: &str, more: &[Mismatch]) {
         self.count += more.len();
         let room = MAX_SHOWN - self.shown.len();
         self.shown.extend(more.iter().take(room).map(|difference| (scenario.to_owned(), difference.clone())));

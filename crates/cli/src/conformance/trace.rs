@@ -9,7 +9,7 @@ use supercargo_framework::registry::Registry;
 use supercargo_manifest::Problems;
 use supercargo_model::Cluster;
 use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
-use supercargo_sim::trace::{self, Expectation, Trace};
+use supercargo_sim::trace::{self, ExpectedAnswer, Trace};
 
 use super::{differences::Differences, print_verdict};
 use crate::{
@@ -27,7 +27,7 @@ pub(super) fn run(
     registry: &Registry,
 ) -> Result<Ending, Failure> {
     let expected =
-        input::text(expect).map_err(Problems::from).and_then(|source| Expectation::read(&source))?;
+        input::text(expect).map_err(Problems::from).and_then(|source| ExpectedAnswer::read(&source))?;
     let configuration = read_configuration(config, console, registry)?;
     tell_extenders(&configuration, console);
     let declared = configuration.declared(registry);

@@ -14,7 +14,7 @@ use crate::run::{EXPLAIN_PATH, runtime};
 
 /// Where the scheduler is, and who asks.
 #[derive(clap::Args)]
-pub(super) struct RunningScheduler {
+pub(super) struct AskedScheduler {
     /// Ask a running scheduler, at the address where it serves its metrics, in place of reading a cluster
     #[arg(long, value_name = "URL", conflicts_with_all = ["cluster", "pods", "config"])]
     server: Option<String>,
@@ -36,7 +36,7 @@ pub(super) struct RunningScheduler {
     insecure_skip_tls_verify: bool,
 }
 
-impl RunningScheduler {
+impl AskedScheduler {
     pub(super) fn is_given(&self) -> bool {
         self.server.is_some()
     }

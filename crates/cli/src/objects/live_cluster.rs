@@ -7,7 +7,7 @@ use supercargo_live::{
         Resource,
         snapshot::{self, NotListed},
     },
-    real::{Access, RealWorld},
+    real::{RealWorld, RestConfig},
 };
 use supercargo_manifest::{Problem, Problems};
 use supercargo_model::object::{Kind, Reader};
@@ -20,10 +20,11 @@ use crate::{
 /// How many objects are told that make no sense.
 const MAX_TOLD_UNREADABLE: usize = 10;
 
-/// Which cluster is read.
-#[derive(clap::Args)]
+/// Which cluster is read, as kubectl finds it.
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct LiveCluster {
-    /// The kubeconfig of a live cluster to read (GET requests only), in place of --cluster or before it
+    /// The kubeconfig of the live cluster to read (GET requests only); without it KUBECONFIG, the pod's own account, or
+    /// ~/.kube/config
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
@@ -43,12 +44,12 @@ impl LiveCluster {
     }
 
     /// How it is reached.
-    pub(crate) fn access(&self) -> Access {
-        Access {
+    pub(crate) fn rest_config(&self) -> RestConfig {
+        RestConfig {
             kubeconfig: self.kubeconfig.clone(),
             context: self.context.clone(),
             master: self.master.clone(),
-            ..Access::default()
+            ..RestConfig::default()
         }
     }
 
@@ -60,7 +61,7 @@ impl LiveCluster {
         console: &mut Console,
     ) -> Result<(), Problems> {
         let runtime = runtime()?;
-        let world = runtime.block_on(RealWorld::open(&self.access())).map_err(unreachable)?;
+        let world = runtime.block_on(RealWorld::open(&self.rest_config())).map_err(unreachable)?;
         let spinner = Spinner::new(console);
         let mut warnings = Problems::default();
         for resource in resources {

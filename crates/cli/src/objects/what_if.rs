@@ -13,7 +13,7 @@ use supercargo_model::{
 };
 use supercargo_sim::{
     placement_tests::PlacementTest,
-    what_if::{self, Moved},
+    what_if::{self, DisplacedPods},
 };
 
 use crate::{
@@ -28,7 +28,7 @@ const MAX_TOLD_BUDGETS: usize = 5;
 
 /// What is different from the cluster that was read.
 #[derive(clap::Args)]
-pub(crate) struct WhatIf {
+pub(crate) struct ClusterEdits {
     /// Add a node like the one in this file; FILE:N adds N of them, each with a name of its own
     #[arg(long, value_name = "FILE[:N]")]
     add_node: Vec<String>,
@@ -46,7 +46,7 @@ pub(crate) struct WhatIf {
     reschedule: bool,
 }
 
-impl WhatIf {
+impl ClusterEdits {
     /// What a placement test asks for, with files relative to a folder.
     pub(crate) fn of_test(test: &PlacementTest, folder: &Path) -> Self {
         let file = |given: &String| folder.join(given).display().to_string();
@@ -128,7 +128,7 @@ fn path_and_copies(given: &str) -> Result<(PathBuf, u32), Problem> {
 }
 
 /// Says what kubectl would have said.
-fn tell_drain(node: &str, moved: &Moved, console: &mut Console) {
+fn tell_drain(node: &str, moved: &DisplacedPods, console: &mut Console) {
     if moved.unmanaged > 0 {
         let pods =
             if moved.unmanaged == 1 { "1 pod".to_owned() } else { format!("{} pods", moved.unmanaged) };

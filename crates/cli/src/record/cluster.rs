@@ -1,10 +1,10 @@
 //! A live cluster that is only read.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use supercargo_live::{
     informer::{self, InformerHealth, WatchEvent},
-    real::{self, RealWorld},
+    real::RealWorld,
     recording::recorded_resources,
     world::{Request, SharedWorld},
 };
@@ -12,21 +12,7 @@ use supercargo_manifest::Problem;
 use supercargo_model::object::Kind;
 use tokio::sync::mpsc;
 
-/// Which cluster, as kubectl finds it.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Access {
-    /// The kubeconfig; without it KUBECONFIG, ~/.kube/config, or the pod's own account
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-
-    /// The kubeconfig's context
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
-
-    /// The API server's address, instead of the kubeconfig's
-    #[arg(long, value_name = "URL")]
-    master: Option<String>,
-}
+use crate::objects::LiveCluster;
 
 /// A cluster whose objects are followed.
 pub(crate) struct Followed {
@@ -37,14 +23,9 @@ pub(crate) struct Followed {
 }
 
 impl Followed {
-    pub(crate) async fn open(access: &Access) -> Result<Self, Problem> {
-        let access = real::Access {
-            kubeconfig: access.kubeconfig.clone(),
-            context: access.context.clone(),
-            master: access.master.clone(),
-            ..real::Access::default()
-        };
-        let real = RealWorld::open(&access).await.map_err(|error| Problem::error(error.to_string()))?;
+    pub(crate) async fn open(cluster: &LiveCluster) -> Result<Self, Problem> {
+        let real = RealWorld::open(&cluster.rest_config()).await;
+        let real = real.map_err(|error| Problem::error(error.to_string()))?;
         let server = real.server().to_owned();
         let world: SharedWorld = Arc::new(real);
         probe(&world, &server).await?;

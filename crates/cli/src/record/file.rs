@@ -11,6 +11,8 @@ use supercargo_manifest::Problem;
 
 use crate::input;
 
+/// What every line of a recording begins with.
+const BEGINNING: &str = "{\"at\":";
 /// More than this is written at once.
 const LARGE_BYTES: usize = 4 << 20;
 
@@ -40,9 +42,15 @@ impl RecordingFile {
             .write(true)
             .open(&present)
             .map_err(wrong)?;
-        let (text, whole) = whole_part(&mut file, packed).map_err(wrong)?;
-        let is_recording = text.is_empty() || text.trim_start().starts_with("{\"at\":");
-        if !is_recording || (whole == 0 && file.metadata().map_err(wrong)?.len() > 0) {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(wrong)?;
+        let most = input::most_unpacked_bytes(&bytes);
+        let parts = parts(bytes, packed, most);
+        let Parts { text, rest, whole } = parts.map_err(|input::TooLarge| input::too_large(&present))?;
+        // A disk may have been full before even the first part was whole.
+        let beginning = if text.is_empty() { &rest } else { &text };
+        let is_empty = file.metadata().map_err(wrong)?.len() == 0;
+        if !is_empty && !beginning.trim_start().starts_with(BEGINNING) {
             let hint = "choose another file, or remove this one";
             return Err(input::about(&present, "this file is there, and is no recording").hint(hint));
         }
@@ -120,27 +128,41 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(format!("{stem}.{number}{ending}"))
 }
 
-/// The text that is whole, and where it ends in the file.
-fn whole_part(file: &mut File, packed: bool) -> io::Result<(String, u64)> {
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    if !packed {
-        let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        bytes.truncate(end);
-        return Ok((String::from_utf8_lossy(&bytes).into_owned(), end as u64));
-    }
-    let (mut text, mut whole) = (Vec::new(), 0);
-    while whole < bytes.len() {
-        let mut decoder = GzDecoder::new(BufReader::new(&bytes[whole..]));
-        let before = text.len();
-        if decoder.read_to_end(&mut text).is_err() {
-            text.truncate(before);
-            break;
+/// What is in the file of a recording.
+#[derive(Debug, PartialEq)]
+pub(super) struct Parts {
+    pub(super) text: String,
+    /// What can be read of the part that was cut off.
+    rest: String,
+    /// Where the text ends in the file.
+    pub(super) whole: u64,
+}
+
+/// The text that is whole, and what is left; at most so many bytes of it.
+pub(super) fn parts(mut bytes: Vec<u8>, packed: bool, most: u64) -> Result<Parts, input::TooLarge> {
+    let (mut text, mut rest, mut whole) = (Vec::new(), Vec::new(), 0);
+    if packed {
+        while whole < bytes.len() {
+            let mut decoder = GzDecoder::new(BufReader::new(&bytes[whole..]));
+            let before = text.len();
+            let read = (&mut decoder).take(most + 1 - before as u64).read_to_end(&mut text);
+            if text.len() as u64 > most {
+                return Err(input::TooLarge);
+            }
+            if read.is_err() {
+                rest = text.split_off(before);
+                break;
+            }
+            let left = decoder.into_inner();
+            whole = bytes.len() - left.get_ref().len() - left.buffer().len();
         }
-        let rest = decoder.into_inner();
-        whole = bytes.len() - rest.get_ref().len() - rest.buffer().len();
+    } else {
+        whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        rest = bytes.split_off(whole);
+        text = bytes;
     }
-    Ok((String::from_utf8_lossy(&text).into_owned(), whole as u64))
+    let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Parts { text: lossy(text), rest: lossy(rest), whole: whole as u64 })
 }
 
 #[cfg(test)]
@@ -164,6 +186,37 @@ mod tests {
         again.flush().unwrap();
         let (source, is_cut) = input::whole_lines(&path).unwrap();
         assert_eq!((&*source.text, is_cut), ("{\"at\":1}\n{\"at\":3}\n", false));
+    }
+
+    #[test]
+    fn a_small_file_does_not_fill_the_memory() {
+        let packed = |letters: usize| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(&vec![b'x'; letters]).unwrap();
+            encoder.finish().unwrap()
+        };
+        let two = [packed(5000), packed(5000)].concat();
+        assert_eq!(parts(two.clone(), true, 10_000).unwrap().whole, two.len() as u64);
+        assert_eq!(parts(two, true, 9999), Err(input::TooLarge));
+    }
+
+    #[test]
+    fn a_file_that_was_cut_off_in_its_first_part_is_begun_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["trace.jsonl.gz", "trace.jsonl"] {
+            let path = folder.path().join(name);
+            let mut file = RecordingFile::open(&path, 0).unwrap();
+            file.write("{\"at\":1,\"op\":\"add\"}\n").unwrap();
+            file.flush().unwrap();
+            let whole = std::fs::read(&path).unwrap();
+            std::fs::write(&path, &whole[..whole.len() - 5]).unwrap();
+            let mut again = RecordingFile::open(&path, 0).unwrap();
+            assert_eq!(again.take_text(), None, "{name}");
+            again.write("{\"at\":2}\n").unwrap();
+            again.flush().unwrap();
+            let (source, is_cut) = input::whole_lines(&path).unwrap();
+            assert_eq!((&*source.text, is_cut), ("{\"at\":2}\n", false), "{name}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use supercargo_live::{informer::WatchEvent, recording};
 use supercargo_model::object::Kind;
 
@@ -27,17 +27,17 @@ pub(super) struct State {
 
 impl State {
     /// What an earlier recording ended with.
-    pub(super) fn resumed(text: Option<String>, annotations: &[String]) -> Self {
+    pub(super) fn resumed(recorded: Option<String>, annotations: &[String]) -> Self {
         let mut state =
             Self { first_seen: Some(BTreeMap::new()), annotations: annotations.to_vec(), ..Self::default() };
-        for line in text.iter().flat_map(|text| text.lines()) {
-            let Ok(mut line) = serde_json::from_str::<Value>(line) else { continue };
-            state.latest = state.latest.max(line["at"].as_f64().unwrap_or(0.0));
-            if line["op"] == "delete" {
-                let field = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+        for line in recorded.iter().flat_map(|text| text.lines()) {
+            let Ok(mut line) = serde_json::from_str::<Map<String, Value>>(line) else { continue };
+            let at = line.get("at").and_then(Value::as_f64).unwrap_or(0.0);
+            state.latest = state.latest.max(at);
+            if line.get("op").is_some_and(|op| op == "delete") {
+                let field = |name: &str| line.get(name).map(text).unwrap_or_default();
                 state.recorded.remove(&(field("kind"), field("namespace"), field("name")));
-            } else {
-                let object = line["object"].take();
+            } else if let Some(object) = line.remove("object") {
                 state.recorded.insert(name_of(&object), object);
             }
         }
@@ -176,6 +176,14 @@ mod tests {
 
     fn object(kind: &str, name: &str, uid: &str) -> Value {
         json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "uid": uid}})
+    }
+
+    #[test]
+    fn lines_that_are_no_changes_are_passed_over() {
+        let stays = line(5.0, "add", &object("Node", "stays", "1"));
+        let text = format!("{{\"at\":4}}\n7\n[]\n\"delete\"\nnull\n{stays}");
+        let state = State::resumed(Some(text), &[]);
+        assert_eq!(state.snapshot(0.0), stays);
     }
 
     #[test]

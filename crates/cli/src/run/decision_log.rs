@@ -19,7 +19,7 @@ use serde::Serialize;
 use supercargo_engine::Decision;
 use supercargo_live::scheduler::records::DecisionObserver;
 use supercargo_manifest::Problem;
-use supercargo_sim::report::Report;
+use supercargo_sim::report::PodReport;
 
 /// How many decisions may wait to be written.
 const MAX_WAITING: usize = 1024;
@@ -45,7 +45,7 @@ struct Line<'a> {
     time: String,
     attempt: u32,
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a PodReport,
 }
 
 impl DecisionLog {
@@ -92,7 +92,7 @@ impl DecisionObserver for DecisionLog {
 fn write_all(entries: &Receiver<Entry>, mut to: Rotated) {
     let mut failing = false;
     while let Ok(Entry { time, attempt, decision }) = entries.recv() {
-        let report = Report::new(&decision);
+        let report = PodReport::new(&decision);
         let line = Line { time: time.to_string(), attempt, report: &report };
         let written = serde_json::to_string(&line).map_err(io::Error::from).and_then(|line| to.write(&line));
         match written {
@@ -120,8 +120,10 @@ struct Rotated {
 impl Rotated {
     fn open(path: &Path, max_bytes: u64, max_files: usize) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        let bytes = file.metadata()?.len();
-        Ok(Self { path: path.to_owned(), file, bytes, max_bytes, max_files: max_files.max(1) })
+        let about = file.metadata()?;
+        // A pipe or a device has no length, and must not be renamed.
+        let max_bytes = if about.is_file() { max_bytes } else { u64::MAX };
+        Ok(Self { path: path.to_owned(), file, bytes: about.len(), max_bytes, max_files: max_files.max(1) })
     }
 
     fn write(&mut self, line: &str) -> io::Result<()> {
@@ -129,26 +131,48 @@ impl Rotated {
         if self.bytes > 0 && self.bytes + length > self.max_bytes {
             self.rotate()?;
         }
-        self.file.write_all(format!("{line}\n").as_bytes())?;
+        if let Err(error) = self.file.write_all(format!("{line}\n").as_bytes()) {
+            self.take_back();
+            return Err(error);
+        }
         self.bytes += length;
         Ok(())
     }
 
+    /// Cuts off what a full disk has taken of a line, so that the next one begins on its own.
+    fn take_back(&self) {
+        let is_longer = self.file.metadata().is_ok_and(|about| about.is_file() && about.len() > self.bytes);
+        if is_longer {
+            // If that fails as well, a line is broken; the error that led here is told.
+            let _ = self.file.set_len(self.bytes);
+        }
+    }
+
+    /// Begins a new file. It is there before any other is moved: where none can be made, the older ones stay what they are,
+    /// however often it is tried.
     fn rotate(&mut self) -> io::Result<()> {
-        for number in (1..self.max_files).rev() {
+        let new = self.ending_with("new");
+        let file = OpenOptions::new().create(true).append(true).open(&new)?;
+        file.set_len(0)?;
+        let free = (1..self.max_files).find(|number| !self.numbered(*number).exists());
+        for number in (1..=free.unwrap_or(self.max_files - 1)).rev() {
             let older = if number == 1 { self.path.clone() } else { self.numbered(number - 1) };
             if older.exists() {
                 fs::rename(older, self.numbered(number))?;
             }
         }
-        self.file = OpenOptions::new().create(true).write(true).truncate(true).open(&self.path)?;
-        self.bytes = 0;
+        fs::rename(new, &self.path)?;
+        (self.file, self.bytes) = (file, 0);
         Ok(())
     }
 
     fn numbered(&self, number: usize) -> PathBuf {
+        self.ending_with(&number.to_string())
+    }
+
+    fn ending_with(&self, ending: &str) -> PathBuf {
         let mut name = self.path.clone().into_os_string();
-        name.push(format!(".{number}"));
+        name.push(format!(".{ending}"));
         name.into()
     }
 }
@@ -189,5 +213,41 @@ mod tests {
         log.write("eight").unwrap();
         log.write("n").unwrap();
         assert_eq!(files(folder.path())[0], file("log", "n\n"));
+    }
+
+    #[test]
+    fn where_no_file_can_be_made_the_older_ones_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut log = Rotated::open(&path, 4, 3).unwrap();
+        for line in ["one", "two", "thr"] {
+            log.write(line).unwrap();
+        }
+        // What is in the way of the new file, as a lack of file descriptors would be.
+        let in_the_way = folder.path().join("log.new");
+        fs::create_dir(&in_the_way).unwrap();
+        for _ in 0..5 {
+            log.write("fou").unwrap_err();
+        }
+        fs::remove_dir(&in_the_way).unwrap();
+        let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        assert_eq!(
+            files(folder.path()),
+            [file("log", "thr\n"), file("log.1", "two\n"), file("log.2", "one\n")]
+        );
+        log.write("fou").unwrap();
+        assert_eq!(
+            files(folder.path()),
+            [file("log", "fou\n"), file("log.1", "thr\n"), file("log.2", "two\n")]
+        );
+    }
+
+    #[test]
+    fn a_device_is_not_rotated() {
+        let mut log = Rotated::open(Path::new("/dev/null"), 1, 3).unwrap();
+        for _ in 0..3 {
+            log.write("a line").unwrap();
+        }
+        assert!(!Path::new("/dev/null.1").exists());
     }
 }

@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use supercargo_config::Configuration;
 use supercargo_live::{
     scheduler::{
-        inspector::{Inspector, PodExplanation, WaitingPod},
+        inspector::{Inspector, PodExplanation, QueueRecord},
         records::{Follower, Record, RecordKind, Records},
     },
     world::SharedWorld,
 };
 use supercargo_model::{Key, Name};
-use supercargo_server::{Answer, Answers, BoxFuture, Query, Routes};
+use supercargo_server::{AnswerQueries, BoxFuture, Query, QueryAnswer, Routes};
 use supercargo_sim::explanation::{Explanation, WHAT_IF};
 
 use super::EXPLAIN_PATH;
@@ -104,25 +104,25 @@ impl Asked {
     /// The routes that answer.
     pub(super) fn routes(self, routes: Routes) -> Routes {
         let [decisions, queue, explain] = [self.clone(), self.clone(), self];
-        let decisions: Answers = Arc::new(move |query| {
+        let decisions: AnswerQueries = Arc::new(move |query| {
             let answer = decisions.decisions(&query);
             Box::pin(async { answer })
         });
-        let queue: Answers = Arc::new(move |query| queue.clone().queue(query));
-        let explain: Answers = Arc::new(move |query| explain.clone().explain(query));
+        let queue: AnswerQueries = Arc::new(move |query| queue.clone().queue(query));
+        let explain: AnswerQueries = Arc::new(move |query| explain.clone().explain(query));
         routes.answers(DECISIONS_PATH, decisions).answers(QUEUE_PATH, queue).answers(EXPLAIN_PATH, explain)
     }
 
-    fn decisions(&self, query: &Query) -> Answer {
+    fn decisions(&self, query: &Query) -> QueryAnswer {
         let (pod, limit) = match (pod(query), limit(query)) {
             (Ok(pod), Ok(limit)) => (pod, limit),
-            (Err(wrong), _) | (_, Err(wrong)) => return Answer::BadRequest(wrong),
+            (Err(wrong), _) | (_, Err(wrong)) => return QueryAnswer::BadRequest(wrong),
         };
         let kept = self.kept.fetched();
         let wanted =
             kept.records.iter().rev().filter(|record| pod.as_ref().is_none_or(|pod| record.pod == *pod));
         let decisions: Vec<Value> = wanted.take(limit).map(|record| self.brief(record)).collect();
-        Answer::Json(
+        QueryAnswer::Json(
             json!({"decisions": decisions, "kept": kept.records.len(), "lost": kept.lost}).to_string(),
         )
     }
@@ -159,19 +159,19 @@ impl Asked {
         brief
     }
 
-    fn queue(self, query: Query) -> BoxFuture<'static, Answer> {
+    fn queue(self, query: Query) -> BoxFuture<'static, QueryAnswer> {
         Box::pin(async move {
             let limit = match limit(&query) {
                 Ok(limit) => limit,
-                Err(wrong) => return Answer::BadRequest(wrong),
+                Err(wrong) => return QueryAnswer::BadRequest(wrong),
             };
             let Some(queue) = self.inspector.queue().await else { return stopped() };
             let pods: Vec<Value> = queue.iter().take(limit).map(|pod| self.waiting(pod)).collect();
-            Answer::Json(json!({"pods": pods, "count": queue.len()}).to_string())
+            QueryAnswer::Json(json!({"pods": pods, "count": queue.len()}).to_string())
         })
     }
 
-    fn waiting(&self, pod: &WaitingPod) -> Value {
+    fn waiting(&self, pod: &QueueRecord) -> Value {
         let refused_by = pod.refused_by.plugins.iter().chain(&pod.refused_by.pending);
         let mut waiting = json!({
             "pod": pod.pod.to_string(),
@@ -189,22 +189,22 @@ impl Asked {
         waiting
     }
 
-    fn explain(self, query: Query) -> BoxFuture<'static, Answer> {
+    fn explain(self, query: Query) -> BoxFuture<'static, QueryAnswer> {
         Box::pin(async move {
             let pod = match pod(&query) {
                 Ok(Some(pod)) => pod,
-                Ok(None) => return Answer::BadRequest("say which pod: ?pod=NAMESPACE/NAME".to_owned()),
-                Err(wrong) => return Answer::BadRequest(wrong),
+                Ok(None) => return QueryAnswer::BadRequest("say which pod: ?pod=NAMESPACE/NAME".to_owned()),
+                Err(wrong) => return QueryAnswer::BadRequest(wrong),
             };
             let nodes: Vec<Name> = query.all("node").map(Name::from).collect();
             if nodes.len() > MAX_NODES {
-                return Answer::BadRequest(format!("ask about {MAX_NODES} nodes at a time, at most"));
+                return QueryAnswer::BadRequest(format!("ask about {MAX_NODES} nodes at a time, at most"));
             }
             match self.inspector.explain(pod.clone(), nodes).await {
                 None => stopped(),
-                Some(PodExplanation::Unknown) => Answer::NotFound(format!("there is no pod {pod}")),
+                Some(PodExplanation::Unknown) => QueryAnswer::NotFound(format!("there is no pod {pod}")),
                 Some(PodExplanation::OtherScheduler) => {
-                    Answer::NotFound(format!("pod {pod} asks for another scheduler"))
+                    QueryAnswer::NotFound(format!("pod {pod} asks for another scheduler"))
                 }
                 Some(PodExplanation::Explained { explained, bound_to }) => {
                     let explanation = Explanation {
@@ -213,8 +213,8 @@ impl Asked {
                         ..document(&explained, &self.configuration)
                     };
                     match serde_json::to_string(&explanation) {
-                        Ok(text) => Answer::Json(text),
-                        Err(error) => Answer::Unavailable(error.to_string()),
+                        Ok(text) => QueryAnswer::Json(text),
+                        Err(error) => QueryAnswer::Unavailable(error.to_string()),
                     }
                 }
             }
@@ -222,8 +222,8 @@ impl Asked {
     }
 }
 
-fn stopped() -> Answer {
-    Answer::Unavailable("the scheduler has stopped".to_owned())
+fn stopped() -> QueryAnswer {
+    QueryAnswer::Unavailable("the scheduler has stopped".to_owned())
 }
 
 /// The pod that is asked about, if one is; in the namespace `default` if none is named.

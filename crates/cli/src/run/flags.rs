@@ -15,7 +15,7 @@ use supercargo_server::{CipherSuites, KeyExchanges, NamedCertificate};
 
 use super::feature_gates::FeatureGates;
 pub(crate) use decisions::DecisionOptions;
-use reference::Given;
+use reference::GivenFlags;
 pub(crate) use reference::explain_unknown;
 use values::{MinTlsVersion, ModuleVerbosity, boolean, module_verbosity, named_certificate, tls_version};
 
@@ -31,7 +31,7 @@ const ACCEPTED: &str = "Accepted, and nothing has to be done";
 pub(crate) struct Options {
     // The first, because the others take their values away.
     #[command(flatten)]
-    pub(crate) given: Given,
+    pub(crate) given: GivenFlags,
 
     /// The KubeSchedulerConfiguration; without it, kube-scheduler's defaults hold
     #[arg(long, value_name = "FILE")]

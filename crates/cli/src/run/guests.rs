@@ -4,35 +4,35 @@ use std::sync::Arc;
 
 use supercargo_manifest::Problem;
 use supercargo_server::metrics::{Metrics, Reload};
-use supercargo_wasm::{Event, Host, Watch};
+use supercargo_wasm::{GuestEvent, Host, ReloadWatch};
 
 /// Follows the guests until the answer is dropped, and says which of them judge otherwise from now on.
 pub(super) fn follow(
     host: &Host,
     metrics: Arc<Metrics>,
     changed: impl Fn(&str) + Send + Sync + 'static,
-) -> Result<Watch, Problem> {
+) -> Result<ReloadWatch, Problem> {
     host.listen(move |event| {
         tell(event, &metrics);
-        if let Event::Reloaded { plugin, .. } = event {
+        if let GuestEvent::Reloaded { plugin, .. } = event {
             changed(plugin);
         }
     });
     host.watch().map_err(|error| Problem::error(format!("cannot watch the files of guests: {error}")))
 }
 
-fn tell(event: &Event<'_>, metrics: &Metrics) {
+fn tell(event: &GuestEvent<'_>, metrics: &Metrics) {
     match *event {
         // The pod's own log line and event tell the rest.
-        Event::Failed { plugin, why } => {
+        GuestEvent::Failed { plugin, why } => {
             tracing::debug!(plugin, why, "a guest failed");
             metrics.own.guest_failed(plugin);
         }
-        Event::Reloaded { plugin, file } => {
+        GuestEvent::Reloaded { plugin, file } => {
             tracing::info!(plugin, file = %file.display(), "the guest's file has changed: the new one takes over");
             metrics.own.guest_reloaded(plugin, Reload::Loaded);
         }
-        Event::Refused { plugin, file, why } => {
+        GuestEvent::Refused { plugin, file, why } => {
             let file = file.display();
             tracing::warn!(plugin, %file, why, "the guest's file has changed and cannot be used: the old one stays");
             metrics.own.guest_reloaded(plugin, Reload::Refused);

@@ -8,8 +8,8 @@ use std::{
 
 use jiff::Timestamp;
 use supercargo_config::Configuration;
-use supercargo_extender::{Anomaly, How, Verb, Watcher};
-use supercargo_framework::{Code, event::Event, registry::Point};
+use supercargo_extender::{Anomaly, CallVerb, How, Watcher};
+use supercargo_framework::{Code, event::ClusterEvent, registry::Point};
 use supercargo_live::{
     real::RealWorld,
     scheduler::meter::{self, Attempted, DecidedBy, Meter, QueueStats},
@@ -29,7 +29,7 @@ use super::feature_gates::FeatureGates;
 const POD_POPPED: &str = "PodPopped";
 
 /// Measures.
-pub(crate) struct Measured {
+pub(crate) struct MetricsMeter {
     metrics: Arc<Metrics>,
     profiles: HashMap<String, ProfileMetrics>,
     lease: String,
@@ -43,7 +43,7 @@ struct Last {
     refused: HashMap<(String, String), i64>,
 }
 
-impl Measured {
+impl MetricsMeter {
     /// Nothing yet.
     pub(crate) fn new(configuration: &Configuration, gates: &FeatureGates, disabled: &[String]) -> Self {
         let build = BuildInfo::new(env!("CARGO_PKG_VERSION"), "");
@@ -91,7 +91,7 @@ impl Measured {
     }
 }
 
-impl Meter for Measured {
+impl Meter for MetricsMeter {
     fn decided(&self, _profile: &str, by: DecidedBy, took: Duration) {
         let path = match by {
             DecidedBy::Memory => Path::Fast,
@@ -126,11 +126,11 @@ impl Meter for Measured {
         });
     }
 
-    fn handled(&self, event: Event, took: Duration) {
+    fn handled(&self, event: ClusterEvent, took: Duration) {
         self.metrics.queues.handled(&event.label(), took);
     }
 
-    fn hinted(&self, plugin: &str, event: Event, helps: bool, took: Duration) {
+    fn hinted(&self, plugin: &str, event: ClusterEvent, helps: bool, took: Duration) {
         let hint = if helps { Hint::Queue } else { Hint::QueueSkip };
         self.metrics.queues.hinted(plugin, &event.label(), hint, took);
     }
@@ -230,8 +230,8 @@ impl Meter for Measured {
     }
 }
 
-impl Watcher for Measured {
-    fn called(&self, extender: &str, verb: Verb, how: How, took: Duration) {
+impl Watcher for MetricsMeter {
+    fn called(&self, extender: &str, verb: CallVerb, how: How, took: Duration) {
         let result = match how {
             How::Answered => ExtenderResult::Answered,
             How::Refused => ExtenderResult::Refused,
@@ -242,7 +242,7 @@ impl Watcher for Measured {
         self.metrics.extenders.called(extender, extender_verb(verb), result, took);
     }
 
-    fn skipped(&self, extender: &str, verb: Verb) {
+    fn skipped(&self, extender: &str, verb: CallVerb) {
         self.metrics.extenders.skipped(extender, extender_verb(verb));
     }
 
@@ -263,12 +263,12 @@ impl Watcher for Measured {
     }
 }
 
-fn extender_verb(verb: Verb) -> ExtenderVerb {
+fn extender_verb(verb: CallVerb) -> ExtenderVerb {
     match verb {
-        Verb::Filter => ExtenderVerb::Filter,
-        Verb::Prioritize => ExtenderVerb::Prioritize,
-        Verb::Preempt => ExtenderVerb::Preempt,
-        Verb::Bind => ExtenderVerb::Bind,
+        CallVerb::Filter => ExtenderVerb::Filter,
+        CallVerb::Prioritize => ExtenderVerb::Prioritize,
+        CallVerb::Preempt => ExtenderVerb::Preempt,
+        CallVerb::Bind => ExtenderVerb::Bind,
     }
 }
 
@@ -299,21 +299,21 @@ fn status(code: Option<Code>) -> Status {
 }
 
 /// The world, with every request counted.
-pub(crate) struct Counted {
+pub(crate) struct MeteredWorld {
     world: RealWorld,
     client: Arc<ApiClient>,
 }
 
-impl Counted {
+impl MeteredWorld {
     /// Counts what goes through a world.
-    pub(crate) fn new(world: RealWorld, measured: &Measured) -> Self {
+    pub(crate) fn new(world: RealWorld, measured: &MetricsMeter) -> Self {
         let host = world.server().trim_start_matches("https://").trim_start_matches("http://");
         let client = Arc::new(measured.metrics.api.client(host));
         Self { world, client }
     }
 }
 
-impl World for Counted {
+impl World for MeteredWorld {
     fn now(&self) -> Timestamp {
         self.world.now()
     }

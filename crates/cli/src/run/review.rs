@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use supercargo_live::world::{ContentType, Method, Request, SharedWorld};
-use supercargo_server::{AccessRequest, BoxFuture, ReviewError, Reviewer, User, Verdict};
+use supercargo_server::{AccessDecision, AccessRequest, BoxFuture, ReviewError, Reviewer, UserInfo};
 
 /// Reviews by the API server, or by one for each kind of question.
 pub(super) struct ByApiServer {
@@ -63,20 +63,20 @@ struct AccessStatus {
 }
 
 impl Reviewer for ByApiServer {
-    fn review_token<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<User>, ReviewError>> {
+    fn review_token<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewError>> {
         Box::pin(async move {
             let spec = json!({"token": token});
             let status: TokenStatus =
                 Self::ask(&self.authentication, "authentication.k8s.io", "TokenReview", spec).await?;
             let Named { username, uid, groups, extra } = status.user;
-            Ok(status.authenticated.then_some(User { name: username, uid, groups, extra }))
+            Ok(status.authenticated.then_some(UserInfo { name: username, uid, groups, extra }))
         })
     }
 
     fn review_access<'a>(
         &'a self,
         request: &'a AccessRequest,
-    ) -> BoxFuture<'a, Result<Verdict, ReviewError>> {
+    ) -> BoxFuture<'a, Result<AccessDecision, ReviewError>> {
         Box::pin(async move {
             let AccessRequest { user, verb, path } = request;
             let spec = json!({
@@ -85,7 +85,7 @@ impl Reviewer for ByApiServer {
             });
             let (world, group) = (&self.authorization, "authorization.k8s.io");
             let status: AccessStatus = Self::ask(world, group, "SubjectAccessReview", spec).await?;
-            Ok(Verdict { allowed: status.allowed, reason: status.reason })
+            Ok(AccessDecision { allowed: status.allowed, reason: status.reason })
         })
     }
 }

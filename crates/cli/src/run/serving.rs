@@ -18,8 +18,9 @@ use supercargo_live::{
 };
 use supercargo_model::{Pod, resources::Resources};
 use supercargo_server::{
-    Access, AccessOptions, Certificate, Check, Clock, Configz, Drained, Health, Limits, Port, Routes,
-    ServeError, Server, ServerOptions, Statusz, TlsOptions, TlsVersion, Transport, metrics::PodResources,
+    AccessControl, AccessOptions, Certificate, Clock, Configz, ConnectionLimits, Drained, Health,
+    HealthCheck, Port, Routes, ServeError, Server, ServerOptions, Statusz, TlsOptions, TlsVersion, Transport,
+    metrics::PodResources,
 };
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -27,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     decisions::Asked,
     flags::{Checked, Options},
-    measure::Measured,
+    measure::MetricsMeter,
     review::ByApiServer,
 };
 
@@ -61,7 +62,7 @@ pub(super) struct Serving {
     pub(super) inspector: Inspector,
     /// Answers questions about decisions.
     pub(super) asked: Asked,
-    pub(super) measured: Arc<Measured>,
+    pub(super) measured: Arc<MetricsMeter>,
     pub(super) stop: CancellationToken,
 }
 
@@ -74,7 +75,8 @@ impl Serving {
         let server = Server::bind(server).await?;
         let routes = self.routes();
         let access = self.access_options();
-        let protected = routes.protected(Access::new(Arc::new(self.reviewer), access, Clock::system()));
+        let protected =
+            routes.protected(AccessControl::new(Arc::new(self.reviewer), access, Clock::system()));
         Ok(Some(tokio::spawn(server.serve(protected, self.stop.cancelled_owned()))))
     }
 
@@ -127,7 +129,7 @@ impl Serving {
 
     fn server_options(&self) -> Option<ServerOptions> {
         let options = &self.options;
-        let mut limits = Limits::default();
+        let mut limits = ConnectionLimits::default();
         if options.http2_max_streams_per_connection > 0 {
             limits.http2_streams = options.http2_max_streams_per_connection;
         }
@@ -166,7 +168,7 @@ impl Serving {
     fn health(&self) -> Health {
         let leads = self.lease.clone().map(|lease| {
             // Fails where we believe to lead, and could not renew the lease in time.
-            Check::new("leaderElection", move || {
+            HealthCheck::new("leaderElection", move || {
                 if lease.state() == LeadershipState::Leading && !lease.is_held() {
                     return Err("the lease could not be renewed".to_owned());
                 }
@@ -175,24 +177,28 @@ impl Serving {
         });
         let reachable = Arc::new(AtomicBool::new(false));
         self.world.spawn(Box::pin(look_at_server(self.world.clone(), reachable.clone(), self.stop.clone())));
-        let server = Check::new("api-server", move || match reachable.load(Ordering::Relaxed) {
+        let server = HealthCheck::new("api-server", move || match reachable.load(Ordering::Relaxed) {
             true => Ok(()),
             false => Err("the API server does not answer".to_owned()),
         });
-        let synced =
-            Check::flag("sched-handler-sync", self.synced.clone(), "handlers are not fully synchronized");
+        let synced = HealthCheck::flag(
+            "sched-handler-sync",
+            self.synced.clone(),
+            "handlers are not fully synchronized",
+        );
         let (informers, world) = (self.informers.clone(), self.informers_world.clone());
-        let sees =
-            Check::new("informer-watch", move || match &*informers.blind_to(world.uptime(), MAX_BLINDNESS) {
+        let sees = HealthCheck::new("informer-watch", move || {
+            match &*informers.blind_to(world.uptime(), MAX_BLINDNESS) {
                 [] => Ok(()),
                 kinds => {
                     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
                     Err(format!("cannot be read any more: {}", names.join(", ")))
                 }
-            });
-        let mut readyz: Vec<Check> = leads.iter().cloned().collect();
-        readyz.extend([Check::shutdown(self.stop.clone()), synced, sees, server]);
-        Health { healthz: leads.into_iter().collect(), livez: vec![Check::ping()], readyz }
+            }
+        });
+        let mut readyz: Vec<HealthCheck> = leads.iter().cloned().collect();
+        readyz.extend([HealthCheck::shutdown(self.stop.clone()), synced, sees, server]);
+        Health { healthz: leads.into_iter().collect(), livez: vec![HealthCheck::ping()], readyz }
     }
 }
 

@@ -9,7 +9,7 @@ use supercargo_model::{Cluster, Key, Name};
 
 use crate::{
     style::{Palette, paint},
-    utilisation::{Change, UtilisationSummary},
+    utilisation::{UtilisationChange, UtilisationSummary},
 };
 
 /// Counts of what came of the pods.
@@ -103,7 +103,7 @@ pub(super) struct Summary<'a> {
 }
 
 impl<'a> Summary<'a> {
-    pub(super) fn new(totals: &'a Totals, change: &Change) -> Self {
+    pub(super) fn new(totals: &'a Totals, change: &UtilisationChange) -> Self {
         Self { totals, pods: totals.pods(), utilisation: change.summary() }
     }
 }

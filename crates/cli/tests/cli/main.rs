@@ -11,6 +11,7 @@ mod dynamic_scoring;
 mod explain;
 mod guests;
 mod invocation;
+mod load_test;
 mod placement_tests;
 mod replay;
 mod run;

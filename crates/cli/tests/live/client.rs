@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use supercargo_live::{
-    real::{Access, RealWorld},
+    real::{RealWorld, RestConfig},
     world::{ContentType, Method, Reply, Request, World},
 };
 use tokio::runtime::{Builder, Runtime};
@@ -20,14 +20,14 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn of_server(url: String) -> Self {
-        Self::open(&Access { master: Some(url), ..Access::default() })
+        Self::open(&RestConfig { master: Some(url), ..RestConfig::default() })
     }
 
     pub(crate) fn of_kubeconfig(file: PathBuf) -> Self {
-        Self::open(&Access { kubeconfig: Some(file), ..Access::default() })
+        Self::open(&RestConfig { kubeconfig: Some(file), ..RestConfig::default() })
     }
 
-    fn open(access: &Access) -> Self {
+    fn open(access: &RestConfig) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("threads");
         let world = runtime.block_on(RealWorld::open(access)).expect("a cluster that can be asked");
         Self { runtime, world }

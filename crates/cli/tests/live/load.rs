@@ -23,10 +23,16 @@ const TIME_TO_EMPTY: Duration = Duration::from_secs(30);
 
 /// A stage with nodes, and pods that fill them to the last.
 pub(crate) fn loaded_stage() -> Stage {
+    let stage = empty_stage();
+    make_pods(&stage, "p", PODS);
+    stage
+}
+
+/// A stage with nodes that are exactly full with as many pods as there are to be at first.
+pub(crate) fn empty_stage() -> Stage {
     let stage = Stage::in_memory();
     let nodes = (0..NODES).map(|i| stage.placed(node(&format!("{i:03}"))).1);
     stage.cluster().create_many(nodes).expect("nodes");
-    make_pods(&stage, "p", PODS);
     stage
 }
 

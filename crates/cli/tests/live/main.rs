@@ -11,9 +11,11 @@ mod stage;
 
 mod asking;
 mod churn;
+mod crowds;
 mod dry_run;
 mod dynamic_scoring;
 mod election;
+mod exhaustion;
 mod extenders;
 mod faults;
 mod filters;

@@ -1,7 +1,7 @@
 //! `supercargo run` as a process of its own.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{Read, Write},
     net::TcpStream,
     path::{Path, PathBuf},
@@ -30,6 +30,14 @@ pub(crate) fn tell(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
+/// What a process may run out of.
+#[derive(Clone, Copy)]
+pub(crate) enum Resource {
+    /// How long its files may get.
+    FileBytes,
+    FileDescriptors,
+}
+
 /// A running scheduler. It is killed when it is dropped.
 pub(crate) struct SchedulerProcess {
     child: Child,
@@ -45,10 +53,22 @@ impl SchedulerProcess {
 
     /// Starts the binary with these arguments alone.
     pub(crate) fn start_plain(arguments: &[String], log: &Path) -> Self {
+        Self::spawn(Command::new(env!("CARGO_BIN_EXE_supercargo")).arg("run").args(arguments), log)
+    }
+
+    /// Starts the binary so that a file that may not grow is an error of whoever writes, as a full disk is, and no signal
+    /// that ends the process.
+    pub(crate) fn start_for_full_disk(arguments: &[String], log: &Path) -> Self {
+        let script = "trap '' XFSZ; exec \"$0\" run --insecure-address 127.0.0.1:0 \"$@\"";
+        Self::spawn(
+            Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_supercargo")]).args(arguments),
+            log,
+        )
+    }
+
+    fn spawn(command: &mut Command, log: &Path) -> Self {
         let file = File::create(log).expect("a log file");
-        let child = Command::new(env!("CARGO_BIN_EXE_supercargo"))
-            .arg("run")
-            .args(arguments)
+        let child = command
             .stdin(Stdio::null())
             .stdout(file.try_clone().expect("the same file"))
             .stderr(file)
@@ -58,7 +78,7 @@ impl SchedulerProcess {
     }
 
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
+        fs::read_to_string(&self.log).unwrap_or_default()
     }
 
     /// Where it serves, once it does.
@@ -106,6 +126,27 @@ impl SchedulerProcess {
         assert!(sent.expect("kill").success(), "{name} could not be sent");
     }
 
+    /// Sets a limit of the running process, or lifts it. Only the soft one, so that nobody has to be root.
+    pub(crate) fn limit(&self, resource: Resource, most: Option<u64>) {
+        let (flag, name) = match resource {
+            Resource::FileBytes => ("fsize", "Max file size"),
+            Resource::FileDescriptors => ("nofile", "Max open files"),
+        };
+        let pid = self.child.id();
+        let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("it runs");
+        let columns = limits.lines().find_map(|line| line.strip_prefix(name)).expect("a limit");
+        let hard = columns.split_whitespace().nth(1).expect("the hard limit behind the soft one");
+        let soft = most.map_or(hard.to_owned(), |most| most.to_string());
+        let set =
+            Command::new("prlimit").args([format!("--pid={pid}"), format!("--{flag}={soft}:")]).status();
+        assert!(set.expect("prlimit").success(), "{flag} could not be set");
+    }
+
+    /// How many files, sockets and the like it has open.
+    pub(crate) fn open_files(&self) -> u64 {
+        fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("it runs").count() as u64
+    }
+
     /// Ends it at once, as SIGKILL does.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
@@ -124,7 +165,7 @@ impl SchedulerProcess {
 
     /// The memory that it holds.
     pub(crate) fn resident_kib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
         line.split_whitespace().next().and_then(|kib| kib.parse().ok()).expect("a number")
     }

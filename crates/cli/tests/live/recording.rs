@@ -19,13 +19,13 @@ fn supercargo(arguments: &[&str]) -> Output {
 }
 
 /// A recording that is under way.
-struct Recording {
+pub(crate) struct Recording {
     child: Child,
     log: PathBuf,
 }
 
 impl Recording {
-    fn start(stage: &Stage, folder: &Path, begun: &str) -> Self {
+    pub(crate) fn start(stage: &Stage, folder: &Path, begun: &str) -> Self {
         let log = folder.join("record.log");
         let child = Command::new(env!("CARGO_BIN_EXE_supercargo"))
             .args(["record", "--master", &stage.cluster().url(), "-o"])
@@ -44,7 +44,7 @@ impl Recording {
     }
 
     /// As Ctrl-C does.
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
         let ended = self.child.wait().expect("it ends");

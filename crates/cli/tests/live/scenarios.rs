@@ -12,7 +12,7 @@ use serde_json::Value;
 use supercargo_simulation::scenario::{
     Expectation, Level, Metrics, ProcessCommand, Scenario, Stage, ask, differences, play, read_folder,
 };
-use supercargo_testcluster::{Options, TestCluster};
+use supercargo_testcluster::{TestCluster, TestClusterOptions};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
@@ -101,7 +101,7 @@ impl RealStage {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(configuration(&folder), scenario.configuration()).expect("a file");
         Self {
-            cluster: TestCluster::start(Options::default()).expect("a free port"),
+            cluster: TestCluster::start(TestClusterOptions::default()).expect("a free port"),
             runtime: Builder::new_current_thread().enable_all().build().expect("a thread"),
             folder,
             started: Instant::now(),

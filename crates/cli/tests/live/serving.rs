@@ -241,8 +241,8 @@ fn kubeconfig(stage: &Stage, name: &str, cluster: &TestCluster) -> String {
 #[test]
 fn those_are_asked_about_callers_whom_the_flags_name() {
     let stage = Stage::in_memory();
-    let who = TestCluster::start(supercargo_testcluster::Options::default()).expect("a free port");
-    let may = TestCluster::start(supercargo_testcluster::Options::default()).expect("a free port");
+    let who = TestCluster::start(supercargo_testcluster::TestClusterOptions::default()).expect("a free port");
+    let may = TestCluster::start(supercargo_testcluster::TestClusterOptions::default()).expect("a free port");
     who.access().add_token("anns-token", User::named("ann"));
     let metrics =
         Rule { verbs: vec!["get".into()], non_resource_urls: vec!["/metrics".into()], ..Rule::default() };

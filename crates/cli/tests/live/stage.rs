@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use supercargo_testcluster::{Options, TestCluster};
+use supercargo_testcluster::{TestCluster, TestClusterOptions};
 use tempfile::TempDir;
 
 use crate::{
@@ -41,10 +41,10 @@ impl Stage {
 
     /// In memory in any case: something is to go wrong.
     pub(crate) fn in_memory() -> Self {
-        Self::with(Options::default())
+        Self::with(TestClusterOptions::default())
     }
 
-    pub(crate) fn with(options: Options) -> Self {
+    pub(crate) fn with(options: TestClusterOptions) -> Self {
         let cluster = TestCluster::start(options).expect("a free port");
         Self::set_up(Client::of_server(cluster.url()), Some(cluster))
     }
@@ -113,6 +113,15 @@ impl Stage {
         SchedulerProcess::start_plain(&arguments, &log)
     }
 
+    /// A scheduler that has read everything, and takes a file that may not grow for a full disk.
+    pub(crate) fn scheduler_for_full_disk(&self, flags: &[&str]) -> SchedulerProcess {
+        let profiles = format!("profiles: [{{schedulerName: {}}}]", self.name);
+        let (arguments, log) = self.command_line(&profiles, flags);
+        let process = SchedulerProcess::start_for_full_disk(&arguments, &log);
+        process.wait_until_ready();
+        process
+    }
+
     /// A file with a configuration for the scenario's pods, for commands other than `run`.
     pub(crate) fn config_file(&self, configuration: &str) -> String {
         let number = self.logs.fetch_add(1, Ordering::Relaxed);
@@ -151,11 +160,16 @@ impl Stage {
         (arguments, self.folder.path().join(format!("scheduler-{number}.log")))
     }
 
+    /// Where a file of the scenario is.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
     /// Writes a file of the scenario; its path.
     pub(crate) fn file(&self, name: &str, content: &Value) -> String {
-        let path = self.folder.path().join(name);
+        let path = self.path(name);
         std::fs::write(&path, content.to_string()).expect("a file");
-        path.display().to_string()
+        path
     }
 
     /// A node's whole name.

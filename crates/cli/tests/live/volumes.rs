@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use supercargo_testcluster::{Fault, FaultRule, Options};
+use supercargo_testcluster::{Fault, FaultRule, TestClusterOptions};
 
 use crate::{
     draft::{Draft, node, pod},
@@ -13,7 +13,10 @@ use crate::{
 
 /// A stage with a volume controller and a class whose volumes wait for their first pod.
 fn stage_with_volumes() -> Stage {
-    let stage = Stage::with(Options { volumes: Some(Duration::from_millis(50)), ..Options::default() });
+    let stage = Stage::with(TestClusterOptions {
+        volumes: Some(Duration::from_millis(50)),
+        ..TestClusterOptions::default()
+    });
     let class = |name: &str, provisioner: &str| {
         json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
                "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"})

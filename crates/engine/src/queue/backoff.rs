@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::order::Turn;
+use super::order::QueueTurn;
 
 /// How long pods are kept back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,14 +59,14 @@ pub(super) fn end(until: Duration) -> Duration {
 
 /// Pods that are kept back, by window and then in the profile's order.
 #[derive(Default)]
-pub(super) struct KeptBack(BTreeSet<(Duration, Turn)>);
+pub(super) struct KeptBack(BTreeSet<(Duration, QueueTurn)>);
 
 impl KeptBack {
-    pub(super) fn insert(&mut self, until: Duration, turn: Turn) {
+    pub(super) fn insert(&mut self, until: Duration, turn: QueueTurn) {
         self.0.insert((until, turn));
     }
 
-    pub(super) fn remove(&mut self, until: Duration, turn: Turn) {
+    pub(super) fn remove(&mut self, until: Duration, turn: QueueTurn) {
         self.0.remove(&(until, turn));
     }
 
@@ -80,12 +80,12 @@ impl KeptBack {
     }
 
     /// The first one, whether or not its window is over.
-    pub(super) fn pop(&mut self) -> Option<Turn> {
+    pub(super) fn pop(&mut self) -> Option<QueueTurn> {
         self.0.pop_first().map(|(_, turn)| turn)
     }
 
     /// The first one, if its window is over.
-    pub(super) fn pop_over(&mut self, now: Duration) -> Option<Turn> {
+    pub(super) fn pop_over(&mut self, now: Duration) -> Option<QueueTurn> {
         if is_kept_back(self.first_window(), now) { None } else { self.pop() }
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use supercargo_framework::{points::QueuedPod, queueing::QueueRules};
 use supercargo_model::{Key, Name, Pod};
 
-use super::{HashMap, order::Turn};
+use super::{HashMap, order::QueueTurn};
 
 /// The plugins that refused a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,9 +84,9 @@ impl Entry {
         }
     }
 
-    pub(super) fn turn(&self) -> Turn {
+    pub(super) fn turn(&self) -> QueueTurn {
         let queued = QueuedPod { pod: self.pod.clone(), arrival: self.arrival };
-        Turn { queued, sort: self.rules.sort().clone() }
+        QueueTurn { queued, sort: self.rules.sort().clone() }
     }
 
     /// The failures that decide how long it is kept back: errors count for themselves.

@@ -5,16 +5,16 @@ use std::{
     sync::Arc,
 };
 
-use supercargo_framework::event::{Event, KeptChange};
+use supercargo_framework::event::{ClusterEvent, KeptChange};
 use supercargo_model::Name;
 
-use super::{Cause, HashMap};
+use super::{HashMap, QueueingCause};
 
 /// Something that happened while pods were being scheduled.
 #[derive(Clone)]
 pub(super) enum Seen {
     /// An event in the cluster.
-    Event(Event, Arc<KeptChange>),
+    Event(ClusterEvent, Arc<KeptChange>),
     /// Somebody asked that this pod be tried again.
     Activated(Name),
     /// Pods were tried again because they had waited for too long. To kube-scheduler this is an event for all.
@@ -100,11 +100,11 @@ impl InFlight {
     }
 
     /// What was seen, as metrics tell it.
-    pub(super) fn causes(&self) -> impl Iterator<Item = Cause> {
+    pub(super) fn causes(&self) -> impl Iterator<Item = QueueingCause> {
         self.seen.iter().map(|seen| match seen {
-            Seen::Event(event, _) => Cause::Event(*event),
-            Seen::Activated(_) => Cause::ForceActivate,
-            Seen::Flushed => Cause::UnschedulableTimeout,
+            Seen::Event(event, _) => QueueingCause::Event(*event),
+            Seen::Activated(_) => QueueingCause::ForceActivate,
+            Seen::Flushed => QueueingCause::UnschedulableTimeout,
         })
     }
 

@@ -19,8 +19,9 @@ use std::{
 };
 
 use supercargo_framework::{
+    bugs::{self, Bug},
     changes::{Happened, pod_events},
-    event::{Action, Change, Event, EventSet, Resource},
+    event::{ActionType, Change, ClusterEvent, EventResource, EventSet},
     handle::PendingPods,
     preemption::{Claim, Nominations},
     queueing::QueueRules,
@@ -31,12 +32,14 @@ use supercargo_model::{Cluster, Key, Name, Pod};
 pub use backoff::Backoff;
 pub use entry::Refusal;
 pub use order::{Admission, Queue};
-pub use report::{Cause, Counts, Incoming, Pending, Place, Popped, QueueName, QueueObserver};
+pub use report::{
+    Incoming, PendingPod, Popped, QueueCounts, QueueName, QueueObserver, QueuePlace, QueueingCause,
+};
 
 use backoff::KeptBack;
 use entry::{Entries, Entry, Spot};
 use in_flight::{InFlight, Seen};
-use moves::Strategy;
+use moves::QueueingStrategy;
 use unschedulable::{Reasons, UnschedulablePods};
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
@@ -62,7 +65,7 @@ impl Default for QueueSettings {
 
 /// How an attempt to schedule a pod failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum AttemptFailure {
     /// Plugins refused it: it waits for what can help with these.
     Refused(Refusal),
     /// Something broke, or there is no node at all: it is tried again after a while.
@@ -124,7 +127,7 @@ impl SchedulingQueue {
     pub fn new<'a>(rules: impl IntoIterator<Item = &'a Arc<QueueRules>>, settings: QueueSettings) -> Self {
         let rules: HashMap<_, _> =
             rules.into_iter().map(|rules| (rules.scheduler_name().clone(), rules.clone())).collect();
-        let every = if settings.extenders { Event::all().collect() } else { EventSet::default() };
+        let every = if settings.extenders { ClusterEvent::all().collect() } else { EventSet::default() };
         let of_interest = rules.values().fold(every, |all, rules| all.union(&rules.events()));
         let of_others =
             rules.values().fold(EventSet::default(), |all, rules| all.union(&rules.events_of_others()));
@@ -169,21 +172,21 @@ impl SchedulingQueue {
         pod: Arc<Pod>,
         nominations: &mut Nominations,
         at: impl Into<At<'c>>,
-    ) -> Option<Place> {
+    ) -> Option<QueuePlace> {
         let at = at.into();
         if pod.node.is_some() || self.entries.find(&pod.uid).is_some() {
             return self.update(pod, nominations, at);
         }
-        self.admit(pod, Action::Add, nominations, at)
+        self.admit(pod, ActionType::Add, nominations, at)
     }
 
     fn admit(
         &mut self,
         pod: Arc<Pod>,
-        action: Action,
+        action: ActionType,
         nominations: &mut Nominations,
         at: At<'_>,
-    ) -> Option<Place> {
+    ) -> Option<QueuePlace> {
         let rules = self.rules.get(&pod.spec.scheduler_name)?.clone();
         if let Some(earlier) = self.entries.named(&pod.key()) {
             let uid = self.entries.at(earlier).pod.uid.clone();
@@ -195,12 +198,16 @@ impl SchedulingQueue {
             // It was taken out and put in again while it was being scheduled.
             self.entries.at_mut(slot).spot = Spot::InFlight;
         } else {
-            let cause = Cause::Event(Event::new(Resource::UnscheduledPod, action));
-            self.requeue(slot, Strategy::Immediately, cause, at);
+            let cause = QueueingCause::Event(ClusterEvent::new(EventResource::UnscheduledPod, action));
+            self.requeue(slot, QueueingStrategy::Immediately, cause, at);
         }
-        self.tell_others(&[Event::new(Resource::UnscheduledPod, action)], &Change::Pod(None, Some(&pod)), at);
+        self.tell_others(
+            &[ClusterEvent::new(EventResource::UnscheduledPod, action)],
+            &Change::Pod(None, Some(&pod)),
+            at,
+        );
         let place = self.entries.at(slot).place();
-        if place == Place::Active {
+        if place == QueuePlace::Active {
             nominations.honour(pod);
         }
         Some(place)
@@ -212,13 +219,13 @@ impl SchedulingQueue {
         pod: Arc<Pod>,
         nominations: &mut Nominations,
         at: impl Into<At<'c>>,
-    ) -> Option<Place> {
+    ) -> Option<QueuePlace> {
         let at = at.into();
         if pod.node.is_some() {
             return self.remove(&pod.uid, Removal::Bound, nominations, at);
         }
         let Some(slot) = self.entries.find(&pod.uid) else {
-            return self.admit(pod, Action::Update, nominations, at);
+            return self.admit(pod, ActionType::Update, nominations, at);
         };
         let before = self.entries.at(slot).pod.clone();
         if before == pod {
@@ -269,6 +276,7 @@ impl SchedulingQueue {
                 entry.pod = pod;
                 self.error_backoff.insert(until, entry.turn());
             }
+            Spot::InFlight | Spot::Leaving if bugs::is_on(Bug::UpdateWhileSchedulingLost) => {}
             Spot::UnschedulablePods(..) | Spot::InFlight | Spot::Leaving => entry.pod = pod,
         }
     }
@@ -287,9 +295,11 @@ impl SchedulingQueue {
         why: Removal,
         nominations: &mut Nominations,
         at: impl Into<At<'c>>,
-    ) -> Option<Place> {
+    ) -> Option<QueuePlace> {
         let at = at.into();
-        nominations.forget(uid);
+        if !(bugs::is_on(Bug::DeletedPodKeepsNomination) && why == Removal::Deleted) {
+            nominations.forget(uid);
+        }
         let slot = self.entries.find(uid)?;
         let place = self.entries.at(slot).place();
         if self.entries.at(slot).is_queued() {
@@ -300,7 +310,7 @@ impl SchedulingQueue {
         if let Some(observer) = &self.observer {
             observer.left(&entry.pod, why);
         }
-        let gone = [Event::new(Resource::UnscheduledPod, Action::Delete)];
+        let gone = [ClusterEvent::new(EventResource::UnscheduledPod, ActionType::Delete)];
         self.tell_others(&gone, &Change::Pod(Some(&entry.pod), None), at);
         if why == Removal::Deleted && entry.pod.nominated_node.is_some() {
             self.claim_dropped(&entry.pod, at);
@@ -331,11 +341,11 @@ impl SchedulingQueue {
             };
             match self.entries.at(slot).spot {
                 Spot::UnschedulablePods(..) => {
-                    self.requeue(slot, Strategy::Immediately, Cause::ForceActivate, at);
+                    self.requeue(slot, QueueingStrategy::Immediately, QueueingCause::ForceActivate, at);
                 }
                 Spot::Backoff(_) | Spot::ErrorBackoff(_) => {
                     self.detach(slot);
-                    self.put_active(slot, Cause::ForceActivate, at.now);
+                    self.put_active(slot, QueueingCause::ForceActivate, at.now);
                 }
                 Spot::InFlight => {
                     let uid = self.entries.at(slot).pod.uid.clone();
@@ -349,7 +359,7 @@ impl SchedulingQueue {
     /// A plugin judges otherwise from now on: gives the pods that it refused their turn.
     pub fn plugin_changed<'c>(&mut self, plugin: &str, at: impl Into<At<'c>>) {
         let at = at.into();
-        let refused = |pending: &Pending<'_>| pending.refused_by.all().any(|by| **by == *plugin);
+        let refused = |pending: &PendingPod<'_>| pending.refused_by.all().any(|by| **by == *plugin);
         let pods: Vec<Name> = self.pending().filter(refused).map(|pending| pending.pod.uid.clone()).collect();
         self.activate(pods.iter().map(|uid| &**uid), at);
     }
@@ -379,11 +389,11 @@ impl SchedulingQueue {
     pub fn park<'c>(
         &mut self,
         uid: &str,
-        failure: Failure,
+        failure: AttemptFailure,
         claim: Claim,
         nominations: &mut Nominations,
         at: impl Into<At<'c>>,
-    ) -> Option<Place> {
+    ) -> Option<QueuePlace> {
         let at = at.into();
         let slot = self.entries.find(uid);
         let Some(slot) = slot.filter(|slot| !self.entries.at(*slot).is_queued()) else {
@@ -396,7 +406,7 @@ impl SchedulingQueue {
         self.reasons.add(entry);
         let strategy = self.missed(slot, at);
         self.in_flight.end(uid);
-        self.requeue(slot, strategy, Cause::ScheduleAttemptFailure, at);
+        self.requeue(slot, strategy, QueueingCause::ScheduleAttemptFailure, at);
         nominations.settle(self.entries.at(slot).pod.clone(), claim);
         Some(self.entries.at(slot).place())
     }
@@ -448,9 +458,9 @@ impl SchedulingQueue {
     }
 
     /// How many pods are where.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> QueueCounts {
         let (unschedulable, gated) = self.unschedulable.counts();
-        Counts {
+        QueueCounts {
             active: self.active.len(),
             backoff: self.backoff.len() + self.error_backoff.len(),
             unschedulable: unschedulable - gated,
@@ -461,7 +471,7 @@ impl SchedulingQueue {
     }
 
     /// What is remembered for the pods in flight, and how many of each.
-    pub fn in_flight_events(&self) -> BTreeMap<Cause, usize> {
+    pub fn in_flight_events(&self) -> BTreeMap<QueueingCause, usize> {
         let mut events = BTreeMap::new();
         for cause in self.in_flight.causes() {
             *events.entry(cause).or_default() += 1;
@@ -485,17 +495,17 @@ impl SchedulingQueue {
     }
 
     /// All pods, where they are and why.
-    pub fn pending(&self) -> impl Iterator<Item = Pending<'_>> {
+    pub fn pending(&self) -> impl Iterator<Item = PendingPod<'_>> {
         self.entries.iter().map(Entry::pending)
     }
 
     /// The pod of a name, where it is and why.
-    pub fn named(&self, key: &Key) -> Option<Pending<'_>> {
+    pub fn named(&self, key: &Key) -> Option<PendingPod<'_>> {
         self.entries.named(key).map(|slot| self.entries.at(slot).pending())
     }
 
     /// A pod, where it is and why.
-    pub fn find(&self, uid: &str) -> Option<Pending<'_>> {
+    pub fn find(&self, uid: &str) -> Option<PendingPod<'_>> {
         self.entries.find(uid).map(|slot| self.entries.at(slot).pending())
     }
 }

@@ -3,18 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use supercargo_framework::{
-    event::{Action, Change, Event, Resource},
+    bugs::{self, Bug},
+    event::{ActionType, Change, ClusterEvent, EventResource},
     queueing::QueueView,
     stopwatch::Stopwatch,
 };
 use supercargo_model::{Cluster, Name, Pod};
 
 use super::{
-    At, Cause, Failure, Place, QueueName, Refusal, SchedulingQueue,
+    At, AttemptFailure, QueueName, QueuePlace, QueueingCause, Refusal, SchedulingQueue,
     backoff::is_kept_back,
     entry::{Entry, Spot},
     in_flight::Seen,
-    order::Turn,
+    order::QueueTurn,
 };
 
 /// How often pods are looked for that have waited for too long.
@@ -22,7 +23,7 @@ const FLUSH_EVERY_SECONDS: u64 = 30;
 
 /// What an event means to a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Strategy {
+pub(super) enum QueueingStrategy {
     /// Nothing.
     Stay,
     /// It is worth another try, when it is not kept back any more.
@@ -33,10 +34,10 @@ pub(super) enum Strategy {
 
 impl Entry {
     /// Takes note of a failed attempt.
-    pub(super) fn failed(&mut self, failure: Failure, arrival: u64, now: Duration) {
+    pub(super) fn failed(&mut self, failure: AttemptFailure, arrival: u64, now: Duration) {
         self.refused_by = match failure {
-            Failure::Refused(refusal) => refusal,
-            Failure::Error => Refusal::default(),
+            AttemptFailure::Refused(refusal) => refusal,
+            AttemptFailure::Error => Refusal::default(),
         };
         if self.refused_by.is_empty() {
             self.errors_in_a_row = self.errors_in_a_row.saturating_add(1);
@@ -53,13 +54,13 @@ impl Entry {
     /// What an event means to it, in the eyes of the plugins that refused it.
     fn strategy(
         &self,
-        event: Event,
+        event: ClusterEvent,
         change: &Change<'_>,
         cluster: &Cluster,
         stopwatch: Option<&dyn Stopwatch>,
-    ) -> Strategy {
+    ) -> QueueingStrategy {
         if self.refused_by.is_empty() {
-            return Strategy::AfterBackoff;
+            return QueueingStrategy::AfterBackoff;
         }
         let helps = |plugin: &Name| {
             let interests = self.rules.interests(plugin);
@@ -72,11 +73,11 @@ impl Entry {
             helps
         };
         if self.refused_by.pending.iter().any(&helps) {
-            Strategy::Immediately
+            QueueingStrategy::Immediately
         } else if self.refused_by.plugins.iter().any(helps) {
-            Strategy::AfterBackoff
+            QueueingStrategy::AfterBackoff
         } else {
-            Strategy::Stay
+            QueueingStrategy::Stay
         }
     }
 }
@@ -88,7 +89,7 @@ impl SchedulingQueue {
     }
 
     /// Counts a pod that came into a queue.
-    fn came(&mut self, slot: usize, queue: QueueName, cause: Cause) {
+    fn came(&mut self, slot: usize, queue: QueueName, cause: QueueingCause) {
         *self.incoming.entry((queue, cause)).or_default() += 1;
         if let Some(observer) = &self.observer {
             observer.queued(&self.entries.at(slot).pod, queue, cause);
@@ -98,25 +99,25 @@ impl SchedulingQueue {
     /// Wakes the pods that an event can help, among those that are meant.
     pub(super) fn wake(
         &mut self,
-        event: Event,
+        event: ClusterEvent,
         change: &Change<'_>,
         is_meant: impl Fn(&Pod) -> bool,
         at: At<'_>,
     ) {
-        let woken: Vec<(usize, Strategy)> = (self.unschedulable.awaiting(event))
+        let woken: Vec<(usize, QueueingStrategy)> = (self.unschedulable.awaiting(event))
             .filter(|slot| is_meant(&self.entries.at(*slot).pod))
             .map(|slot| {
                 (slot, self.entries.at(slot).strategy(event, change, at.cluster, self.stopwatch.as_deref()))
             })
-            .filter(|(_, strategy)| *strategy != Strategy::Stay)
+            .filter(|(_, strategy)| *strategy != QueueingStrategy::Stay)
             .collect();
         for (slot, strategy) in woken {
-            self.requeue(slot, strategy, Cause::Event(event), at);
+            self.requeue(slot, strategy, QueueingCause::Event(event), at);
         }
     }
 
     /// Wakes the pods that wait for what happens to another before it is bound, if any plugin asks for that.
-    pub(super) fn tell_others(&mut self, events: &[Event], change: &Change<'_>, at: At<'_>) {
+    pub(super) fn tell_others(&mut self, events: &[ClusterEvent], change: &Change<'_>, at: At<'_>) {
         for event in events {
             if !self.of_others.contains(*event) {
                 continue;
@@ -128,15 +129,15 @@ impl SchedulingQueue {
             };
             let woken: Vec<usize> = self.unschedulable.awaiting(*event).filter(helps).collect();
             for slot in woken {
-                self.requeue(slot, Strategy::AfterBackoff, Cause::Event(*event), at);
+                self.requeue(slot, QueueingStrategy::AfterBackoff, QueueingCause::Event(*event), at);
             }
             self.record(&[*event], change);
         }
     }
 
     /// Remembers a change for the pods that are being scheduled, if any plugin asks for its like.
-    pub(super) fn record(&mut self, events: &[Event], change: &Change<'_>) {
-        if self.in_flight.is_empty() {
+    pub(super) fn record(&mut self, events: &[ClusterEvent], change: &Change<'_>) {
+        if self.in_flight.is_empty() || bugs::is_on(Bug::EventInFlightLost) {
             return;
         }
         let mut kept = None;
@@ -148,19 +149,28 @@ impl SchedulingQueue {
 
     /// The room that a pod had a claim to is free again for those that had to leave it.
     pub(super) fn claim_dropped(&mut self, pod: &Pod, at: At<'_>) {
-        let event = Event::new(Resource::AssignedPod, Action::Delete);
+        if bugs::is_on(Bug::DroppedClaimWakesNobody) {
+            return;
+        }
+        let event = ClusterEvent::new(EventResource::AssignedPod, ActionType::Delete);
         let change = Change::Pod(Some(pod), None);
         self.wake(event, &change, |other| other.spec.priority <= pod.spec.priority, at);
         self.record(&[event], &change);
     }
 
     /// Moves a unschedulable pod whose own update can help it.
-    pub(super) fn helped_itself(&mut self, slot: usize, events: &[Event], change: &Change<'_>, at: At<'_>) {
+    pub(super) fn helped_itself(
+        &mut self,
+        slot: usize,
+        events: &[ClusterEvent],
+        change: &Change<'_>,
+        at: At<'_>,
+    ) {
         for event in events {
             let strategy =
                 self.entries.at(slot).strategy(*event, change, at.cluster, self.stopwatch.as_deref());
-            if strategy != Strategy::Stay {
-                self.requeue(slot, strategy, Cause::Event(*event), at);
+            if strategy != QueueingStrategy::Stay {
+                self.requeue(slot, strategy, QueueingCause::Event(*event), at);
             }
             if !matches!(self.entries.at(slot).spot, Spot::UnschedulablePods(..)) {
                 return;
@@ -169,28 +179,28 @@ impl SchedulingQueue {
     }
 
     /// What a pod has missed while it was being scheduled.
-    pub(super) fn missed(&self, slot: usize, at: At<'_>) -> Strategy {
+    pub(super) fn missed(&self, slot: usize, at: At<'_>) -> QueueingStrategy {
         let entry = self.entries.at(slot);
         let uid = &entry.pod.uid;
         if entry.refused_by.is_empty() || !self.in_flight.contains(uid) {
-            return Strategy::AfterBackoff;
+            return QueueingStrategy::AfterBackoff;
         }
         // What is not known may have been what the pod waits for.
-        let Some(seen) = self.in_flight.seen_since(uid) else { return Strategy::AfterBackoff };
-        let mut most = Strategy::Stay;
+        let Some(seen) = self.in_flight.seen_since(uid) else { return QueueingStrategy::AfterBackoff };
+        let mut most = QueueingStrategy::Stay;
         for seen in seen {
             let strategy = match seen {
                 Seen::Event(event, change) => {
                     entry.strategy(*event, &change.change(), at.cluster, self.stopwatch.as_deref())
                 }
-                Seen::Activated(other) if other != uid => Strategy::Stay,
-                Seen::Activated(_) | Seen::Flushed => Strategy::AfterBackoff,
+                Seen::Activated(other) if other != uid => QueueingStrategy::Stay,
+                Seen::Activated(_) | Seen::Flushed => QueueingStrategy::AfterBackoff,
             };
             most = most.max(strategy);
             let best = if entry.refused_by.pending.is_empty() {
-                Strategy::AfterBackoff
+                QueueingStrategy::AfterBackoff
             } else {
-                Strategy::Immediately
+                QueueingStrategy::Immediately
             };
             if most >= best {
                 break;
@@ -200,12 +210,18 @@ impl SchedulingQueue {
     }
 
     /// Puts a pod where it belongs after something happened, unless a PreEnqueue plugin holds it back.
-    pub(super) fn requeue(&mut self, slot: usize, strategy: Strategy, cause: Cause, at: At<'_>) {
+    pub(super) fn requeue(
+        &mut self,
+        slot: usize,
+        strategy: QueueingStrategy,
+        cause: QueueingCause,
+        at: At<'_>,
+    ) {
         let was_parked = matches!(self.entries.at(slot).spot, Spot::UnschedulablePods(..));
         self.detach(slot);
         let entry = self.entries.at(slot);
         let until = self.settings.backoff.window(entry.since, entry.failures());
-        if strategy == Strategy::Stay {
+        if strategy == QueueingStrategy::Stay {
             self.put_parked(slot);
             self.came(slot, QueueName::Unschedulable, cause);
         } else if self.is_held(slot, at.cluster) {
@@ -214,7 +230,7 @@ impl SchedulingQueue {
                 self.came(slot, QueueName::Unschedulable, cause);
             }
         } else if let Some(until) = until
-            && strategy == Strategy::AfterBackoff
+            && strategy == QueueingStrategy::AfterBackoff
             && is_kept_back(Some(until), at.now)
         {
             self.put_backoff(slot, until, cause);
@@ -247,7 +263,7 @@ impl SchedulingQueue {
         }
     }
 
-    pub(super) fn put_active(&mut self, slot: usize, cause: Cause, now: Duration) {
+    pub(super) fn put_active(&mut self, slot: usize, cause: QueueingCause, now: Duration) {
         let entry = self.entries.at_mut(slot);
         entry.first_queued.get_or_insert(now);
         entry.spot = Spot::Active;
@@ -255,7 +271,7 @@ impl SchedulingQueue {
         self.came(slot, QueueName::Active, cause);
     }
 
-    fn put_backoff(&mut self, slot: usize, until: Duration, cause: Cause) {
+    fn put_backoff(&mut self, slot: usize, until: Duration, cause: QueueingCause) {
         let entry = self.entries.at_mut(slot);
         if entry.refused_by.is_empty() {
             entry.spot = Spot::ErrorBackoff(until);
@@ -293,7 +309,7 @@ impl SchedulingQueue {
     pub(super) fn next_active(&mut self) -> Option<usize> {
         loop {
             let turn = self.active.pop_turn()?;
-            if let Some(slot) = self.whose(&turn, Place::Active) {
+            if let Some(slot) = self.whose(&turn, QueuePlace::Active) {
                 return Some(slot);
             }
         }
@@ -303,15 +319,15 @@ impl SchedulingQueue {
     pub(super) fn next_kept_back(&mut self) -> Option<usize> {
         loop {
             let turn = self.backoff.pop()?;
-            if let Some(slot) = self.whose(&turn, Place::Backoff) {
-                self.came(slot, QueueName::Active, Cause::PopFromBackoffQ);
+            if let Some(slot) = self.whose(&turn, QueuePlace::Backoff) {
+                self.came(slot, QueueName::Active, QueueingCause::PopFromBackoffQ);
                 return Some(slot);
             }
         }
     }
 
     /// Whose turn this is, if it still holds: an order that contradicts itself may hide turns from being taken back.
-    fn whose(&self, turn: &Turn, place: Place) -> Option<usize> {
+    fn whose(&self, turn: &QueueTurn, place: QueuePlace) -> Option<usize> {
         let slot = self.entries.find(&turn.queued.pod.uid)?;
         let entry = self.entries.at(slot);
         (entry.arrival == turn.queued.arrival && entry.place() == place).then_some(slot)
@@ -319,9 +335,13 @@ impl SchedulingQueue {
 
     /// Lets pods come back whose time is over.
     pub(super) fn advance(&mut self, at: At<'_>) {
-        while let Some(turn) = self.backoff.pop_over(at.now).or_else(|| self.error_backoff.pop_over(at.now)) {
-            if let Some(slot) = self.whose(&turn, Place::Backoff) {
-                self.put_active(slot, Cause::BackoffComplete, at.now);
+        let after_error = |queue: &mut Self| match bugs::is_on(Bug::BackoffNeverOver) {
+            true => None,
+            false => queue.error_backoff.pop_over(at.now),
+        };
+        while let Some(turn) = self.backoff.pop_over(at.now).or_else(|| after_error(self)) {
+            if let Some(slot) = self.whose(&turn, QueuePlace::Backoff) {
+                self.put_active(slot, QueueingCause::BackoffComplete, at.now);
             }
         }
         let last_look = Duration::from_secs(at.now.as_secs() / FLUSH_EVERY_SECONDS * FLUSH_EVERY_SECONDS);
@@ -333,7 +353,7 @@ impl SchedulingQueue {
             let entry = self.entries.at_mut(slot);
             entry.after_flush = true;
             entry.flushed = Some(at.now);
-            self.requeue(slot, Strategy::AfterBackoff, Cause::UnschedulableTimeout, at);
+            self.requeue(slot, QueueingStrategy::AfterBackoff, QueueingCause::UnschedulableTimeout, at);
             flushed = true;
         }
         if flushed {
@@ -351,6 +371,10 @@ impl SchedulingQueue {
 }
 
 /// What concerns a pod alone is seen in place: if it stays where it is, it did not come.
-fn concerns_one(cause: Cause) -> bool {
-    matches!(cause, Cause::ForceActivate | Cause::Event(Event { resource: Resource::UnscheduledPod, .. }))
+fn concerns_one(cause: QueueingCause) -> bool {
+    matches!(
+        cause,
+        QueueingCause::ForceActivate
+            | QueueingCause::Event(ClusterEvent { resource: EventResource::UnscheduledPod, .. })
+    )
 }

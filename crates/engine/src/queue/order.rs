@@ -13,12 +13,12 @@ use supercargo_model::{Cluster, Pod};
 
 /// A pod's place in the order. All profiles order alike; each pod brings along by what.
 #[derive(Clone)]
-pub(super) struct Turn {
+pub(super) struct QueueTurn {
     pub(super) queued: QueuedPod,
     pub(super) sort: Arc<dyn QueueSort>,
 }
 
-impl Ord for Turn {
+impl Ord for QueueTurn {
     /// Who came first goes first where the profile does not mind.
     fn cmp(&self, other: &Self) -> Ordering {
         let (one, two) = (&self.queued, &other.queued);
@@ -32,19 +32,19 @@ impl Ord for Turn {
     }
 }
 
-impl PartialOrd for Turn {
+impl PartialOrd for QueueTurn {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Turn {
+impl PartialEq for QueueTurn {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Turn {}
+impl Eq for QueueTurn {}
 
 /// Whether a pod was let into the queue.
 pub enum Admission {
@@ -57,7 +57,7 @@ pub enum Admission {
 /// Pods in the order in which they are to be scheduled.
 #[derive(Default)]
 pub struct Queue {
-    turns: BTreeSet<Turn>,
+    turns: BTreeSet<QueueTurn>,
     arrivals: u64,
 }
 
@@ -69,7 +69,7 @@ impl Queue {
         }
         let queued = QueuedPod { pod, arrival: self.arrivals };
         self.arrivals += 1;
-        self.insert(Turn { queued, sort: profile.queue_rules().sort().clone() });
+        self.insert(QueueTurn { queued, sort: profile.queue_rules().sort().clone() });
         Admission::Queued
     }
 
@@ -88,15 +88,15 @@ impl Queue {
         self.turns.is_empty()
     }
 
-    pub(super) fn pop_turn(&mut self) -> Option<Turn> {
+    pub(super) fn pop_turn(&mut self) -> Option<QueueTurn> {
         self.turns.pop_first()
     }
 
-    pub(super) fn insert(&mut self, turn: Turn) {
+    pub(super) fn insert(&mut self, turn: QueueTurn) {
         self.turns.insert(turn);
     }
 
-    pub(super) fn remove(&mut self, turn: &Turn) {
+    pub(super) fn remove(&mut self, turn: &QueueTurn) {
         self.turns.remove(turn);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
-use supercargo_framework::event::Event;
+use supercargo_framework::event::ClusterEvent;
 use supercargo_model::{Name, Pod};
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
 
 /// Where a pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
+pub enum QueuePlace {
     /// It waits for its turn.
     Active,
     /// It was tried in vain, and is kept back for a while.
@@ -47,9 +47,9 @@ impl QueueName {
 
 /// Why a pod came into a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Cause {
+pub enum QueueingCause {
     /// Something happened in the cluster, or to the pod.
-    Event(Event),
+    Event(ClusterEvent),
     /// An attempt failed.
     ScheduleAttemptFailure,
     /// It was kept back for long enough.
@@ -62,7 +62,7 @@ pub enum Cause {
     UnschedulableTimeout,
 }
 
-impl Cause {
+impl QueueingCause {
     /// kube-scheduler's name for it.
     pub fn label(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
@@ -79,18 +79,18 @@ impl Cause {
 /// Sees how the queue changes. It must be quick: nobody is scheduled meanwhile.
 pub trait QueueObserver: Send + Sync {
     /// A pod came into a queue.
-    fn queued(&self, pod: &Pod, queue: QueueName, cause: Cause);
+    fn queued(&self, pod: &Pod, queue: QueueName, cause: QueueingCause);
 
     /// A pod left all of them.
     fn left(&self, pod: &Pod, why: Removal);
 }
 
 /// How many pods came into each queue, and why.
-pub type Incoming = BTreeMap<(QueueName, Cause), u64>;
+pub type Incoming = BTreeMap<(QueueName, QueueingCause), u64>;
 
 /// How many pods are where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct QueueCounts {
     /// Waiting for their turn.
     pub active: usize,
     /// Kept back for a while.
@@ -122,11 +122,11 @@ pub struct Popped {
 
 /// A pod that waits, and why.
 #[derive(Clone, Debug)]
-pub struct Pending<'a> {
+pub struct PendingPod<'a> {
     /// The pod.
     pub pod: &'a Arc<Pod>,
     /// Where it is.
-    pub place: Place,
+    pub place: QueuePlace,
     /// Who refused it.
     pub refused_by: &'a Refusal,
     /// Who holds it back.
@@ -140,18 +140,18 @@ pub struct Pending<'a> {
 }
 
 impl Entry {
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> QueuePlace {
         match self.spot {
-            Spot::Active => Place::Active,
-            Spot::Backoff(_) | Spot::ErrorBackoff(_) => Place::Backoff,
-            Spot::UnschedulablePods(..) if self.held_by.is_some() => Place::Gated,
-            Spot::UnschedulablePods(..) => Place::Unschedulable,
-            Spot::InFlight | Spot::Leaving => Place::InFlight,
+            Spot::Active => QueuePlace::Active,
+            Spot::Backoff(_) | Spot::ErrorBackoff(_) => QueuePlace::Backoff,
+            Spot::UnschedulablePods(..) if self.held_by.is_some() => QueuePlace::Gated,
+            Spot::UnschedulablePods(..) => QueuePlace::Unschedulable,
+            Spot::InFlight | Spot::Leaving => QueuePlace::InFlight,
         }
     }
 
-    pub(super) fn pending(&self) -> Pending<'_> {
-        Pending {
+    pub(super) fn pending(&self) -> PendingPod<'_> {
+        PendingPod {
             pod: &self.pod,
             place: self.place(),
             refused_by: &self.refused_by,

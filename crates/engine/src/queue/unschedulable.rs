@@ -10,7 +10,7 @@ use std::{
 };
 
 use supercargo_framework::{
-    event::{Event, EventSet},
+    event::{ClusterEvent, EventSet},
     queueing::QueueRules,
 };
 use supercargo_model::Name;
@@ -40,7 +40,7 @@ pub(super) struct UnschedulablePods {
     groups: Vec<Group>,
     free: Vec<usize>,
     by_why: HashMap<Why, usize>,
-    awaited: HashMap<Event, BTreeSet<usize>>,
+    awaited: HashMap<ClusterEvent, BTreeSet<usize>>,
     /// All of them by how long they have waited, then by slot.
     by_time: BTreeSet<(Duration, usize)>,
     /// How many of them are held back by a PreEnqueue plugin.
@@ -109,7 +109,7 @@ impl UnschedulablePods {
     }
 
     /// The slots of the pods that wait for an event.
-    pub(super) fn awaiting(&self, event: Event) -> impl Iterator<Item = usize> {
+    pub(super) fn awaiting(&self, event: ClusterEvent) -> impl Iterator<Item = usize> {
         let groups = self.awaited.get(&event).into_iter().flatten();
         groups.flat_map(|group| self.groups[*group].members.iter().copied())
     }
@@ -131,7 +131,7 @@ fn awaits(rules: &Arc<QueueRules>, why: &Why) -> EventSet {
         return rules.interests(plugin).events().clone();
     }
     if why.refused_by.is_empty() {
-        return Event::all().collect::<EventSet>().union(&rules.events());
+        return ClusterEvent::all().collect::<EventSet>().union(&rules.events());
     }
     let events = why.refused_by.all().map(|plugin| rules.interests(plugin).events());
     events.fold(EventSet::default(), EventSet::union)

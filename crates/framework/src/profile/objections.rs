@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
-use super::{FilterStep, Named, Profile, others_status, rejection};
+use super::{FilterStep, Named, Profile, filtering::others_status, rejection};
 use crate::{
     details::{Detail, RefusalKind},
     points::{PreFilterOutcome, Prepared},
@@ -119,21 +119,14 @@ impl Profile {
         pod: &Pod,
         node: &NodeInfo,
     ) -> Vec<Objection> {
-        let mut ahead = nominations.ahead_of(pod, node.name()).peekable();
-        if ahead.peek().is_none() {
-            return Vec::new();
-        }
-        let (mut state, mut with_them) = (examination.state.clone(), node.clone());
-        for other in ahead {
-            with_them.add_pod(other.clone());
-            if let Err(status) = self.tell_added(&mut state, pod, other, &with_them) {
-                return vec![Objection {
-                    point: Point::Filter,
-                    ..pre_filter_objection(rejection(&"".into(), status))
-                }];
+        match self.with_nominated(&examination.state, nominations, pod, node) {
+            Ok(None) => Vec::new(),
+            Ok(Some((state, node))) => self.filter_objections(&state, cluster, pod, &node),
+            Err(status) => {
+                let objection = pre_filter_objection(rejection(&"".into(), status));
+                vec![Objection { point: Point::Filter, ..objection }]
             }
         }
-        self.filter_objections(&state, cluster, pod, &with_them)
     }
 
     fn filter_objections(
@@ -167,14 +160,4 @@ fn kept_for_nominated(reason: Cow<'static, str>) -> RefusalKind {
 
 fn pre_filter_objection(Rejection { plugin, status }: Rejection) -> Objection {
     Objection { plugin, point: Point::PreFilter, status, details: Vec::new(), for_nominated: false }
-}
-
-impl FilterState {
-    /// What a filter reads; `None` if its plugin skipped itself.
-    fn of<'a>(&'a self, index: Option<usize>, nothing: &'a Prepared) -> Option<&'a Prepared> {
-        match index {
-            None => Some(nothing),
-            Some(index) => self.0.get(index)?.as_ref(),
-        }
-    }
 }

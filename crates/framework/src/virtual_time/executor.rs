@@ -37,6 +37,8 @@ struct Tasks {
     paused: BTreeSet<ProcessId>,
     /// Tasks of paused processes that have something to do.
     held: Vec<u64>,
+    /// How many more times tasks of a process are polled before it is killed.
+    doomed: BTreeMap<ProcessId, u64>,
 }
 
 struct Task {
@@ -119,9 +121,20 @@ impl Executor {
         let ended: Vec<Task> =
             tasks.all.extract_if(.., |_, task| task.process == process).map(|(_, task)| task).collect();
         tasks.paused.remove(&process);
+        tasks.doomed.remove(&process);
         drop(tasks);
         // What they let go of may wake others.
         drop(ended);
+    }
+
+    /// Kills a process after its tasks have been polled so many times more: at an await that nobody chose.
+    pub fn kill_after_polls(&self, process: ProcessId, polls: u64) {
+        self.tasks().doomed.insert(process, polls);
+    }
+
+    /// How many tasks of a process have not ended.
+    pub fn task_count(&self, process: ProcessId) -> usize {
+        self.tasks().all.values().filter(|task| task.process == process).count()
     }
 
     /// Whether a process has tasks that have not ended.
@@ -166,11 +179,18 @@ impl Executor {
                 tasks.all.insert(id, task);
                 continue;
             }
+            let is_last = tasks.doomed.get_mut(&task.process).is_some_and(|left| {
+                *left = left.saturating_sub(1);
+                *left == 0
+            });
             drop(tasks);
             task.flag.queued.store(false, Ordering::Relaxed);
-            let waker = Waker::from(task.flag.clone());
+            let (process, waker) = (task.process, Waker::from(task.flag.clone()));
             if task.future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
                 self.tasks().all.insert(id, task);
+            }
+            if is_last {
+                self.kill(process);
             }
         }
     }
@@ -227,6 +247,17 @@ mod tests {
         assert!(!executor.clock().advance_to_next_timer(Duration::MAX), "no timer is left");
         executor.run_for(SECOND);
         assert_eq!(*seconds.lock().unwrap(), [1]);
+    }
+
+    #[test]
+    fn a_doomed_process_ends_at_the_poll_that_was_named() {
+        let executor = Executor::default();
+        let (process, seconds) = counts_seconds(&executor);
+        // The first poll falls asleep, each further one writes a second down.
+        executor.kill_after_polls(process, 3);
+        executor.run_for(9 * SECOND);
+        assert_eq!(*seconds.lock().unwrap(), [1, 2]);
+        assert!(!executor.is_alive(process));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use supercargo_framework::{
     Code, Prepared, ScoreInput, Status, Verdict,
     handle::Effect,
     points::{
-        Bind, Bound, Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome,
+        Bind, BindOutcome, Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome,
         QueueSort, QueuedPod, ScoreNode,
     },
     profile::{Choice, Profile, ProfileError, ProfileSpec},
@@ -29,8 +29,8 @@ impl QueueSort for ByArrival {
 pub(crate) struct Binds;
 
 impl Bind for Binds {
-    fn bind<'a>(&'a self, _: &'a Arc<Pod>, _: &'a Name) -> Effect<'a, Result<Bound, Status>> {
-        Box::pin(std::future::ready(Ok(Bound::Done)))
+    fn bind<'a>(&'a self, _: &'a Arc<Pod>, _: &'a Name) -> Effect<'a, Result<BindOutcome, Status>> {
+        Box::pin(std::future::ready(Ok(BindOutcome::Done)))
     }
 }
 

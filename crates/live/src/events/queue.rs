@@ -55,7 +55,7 @@ struct Series {
 }
 
 /// Something to write.
-pub(super) struct Job {
+pub(super) struct EventWrite {
     what: What,
     tries: u32,
 }
@@ -67,7 +67,7 @@ enum What {
 
 /// What a writer does next.
 pub(super) enum Take {
-    Job(Job),
+    Job(EventWrite),
     /// Nothing for now, or for this long.
     Wait(Duration),
     End,
@@ -112,10 +112,10 @@ impl Write {
     }
 }
 
-pub(super) struct Queue {
-    once: VecDeque<Job>,
-    repeated: VecDeque<Job>,
-    later: VecDeque<(Duration, Job)>,
+pub(super) struct EventQueue {
+    once: VecDeque<EventWrite>,
+    repeated: VecDeque<EventWrite>,
+    later: VecDeque<(Duration, EventWrite)>,
     series: HashMap<SeriesKey, Series, RandomState>,
     /// The series by age.
     ages: VecDeque<SeriesKey>,
@@ -127,7 +127,7 @@ pub(super) struct Queue {
     pub(super) written: u64,
 }
 
-impl Queue {
+impl EventQueue {
     pub(super) fn new(now: Duration) -> Self {
         Self {
             once: VecDeque::new(),
@@ -159,7 +159,7 @@ impl Queue {
                 return;
             }
             let named = self.named(event, now);
-            self.once.push_back(Job { what: What::Once(named), tries: 0 });
+            self.once.push_back(EventWrite { what: What::Once(named), tries: 0 });
             return;
         }
         let key = Arc::new(event.series());
@@ -205,7 +205,7 @@ impl Queue {
     fn enqueue(&mut self, key: &SeriesKey) {
         if let Some(series) = self.series.get_mut(key) {
             series.queued = true;
-            self.repeated.push_back(Job { what: What::Series(key.clone()), tries: 0 });
+            self.repeated.push_back(EventWrite { what: What::Series(key.clone()), tries: 0 });
         }
     }
 
@@ -250,7 +250,7 @@ impl Queue {
     }
 
     /// What is to be written for a job now; nothing if its series has been given up.
-    pub(super) fn write_of(&self, job: &Job) -> Option<Write> {
+    pub(super) fn write_of(&self, job: &EventWrite) -> Option<Write> {
         match &job.what {
             What::Once(named) => {
                 Some(Write { named: named.clone(), count: 1, last: Timestamp::UNIX_EPOCH, is_patch: false })
@@ -264,7 +264,7 @@ impl Queue {
         }
     }
 
-    pub(super) fn done(&mut self, job: Job, write: &Write) {
+    pub(super) fn done(&mut self, job: EventWrite, write: &Write) {
         self.written += 1;
         let What::Series(key) = job.what else { return };
         let Some(series) = self.series.get_mut(&key) else { return };
@@ -278,7 +278,7 @@ impl Queue {
         }
     }
 
-    pub(super) fn give_up(&mut self, job: Job) {
+    pub(super) fn give_up(&mut self, job: EventWrite) {
         self.dropped += 1;
         if let What::Series(key) = job.what {
             self.forget(&key);
@@ -290,7 +290,7 @@ impl Queue {
         self.ages.retain(|kept| kept != key);
     }
 
-    pub(super) fn retry(&mut self, mut job: Job, at: Duration) {
+    pub(super) fn retry(&mut self, mut job: EventWrite, at: Duration) {
         job.tries += 1;
         if job.tries >= MAX_TRIES || self.later.len() >= MAX_WAITING {
             return self.give_up(job);

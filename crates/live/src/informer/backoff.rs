@@ -12,13 +12,13 @@ const LONGEST_SHORT: Duration = Duration::from_secs(5);
 /// After this time without trouble the next trouble is the first again.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(120);
 
-pub(super) struct Backoff {
+pub(super) struct WatchBackoff {
     next: Duration,
     longest: Duration,
     last_trouble: Option<Duration>,
 }
 
-impl Backoff {
+impl WatchBackoff {
     pub(super) fn new() -> Self {
         Self { next: FIRST, longest: LONGEST, last_trouble: None }
     }

@@ -12,6 +12,8 @@ pub(super) struct KnownObjects {
     by_namespace: HashMap<Name, HashMap<Name, Seen, RandomState>, RandomState>,
     /// Counts the lists. An object that the present list has not named is not there any more.
     round: u32,
+    /// Counts how often the server was set back.
+    course: u32,
     hasher: RandomState,
 }
 
@@ -71,6 +73,11 @@ impl KnownObjects {
         Some(told.uid)
     }
 
+    /// The server was set back to an earlier state: versions may repeat, so that none that was told means anything.
+    pub(super) fn distrust_versions(&mut self) {
+        self.course = self.course.wrapping_add(1);
+    }
+
     /// A new list begins.
     pub(super) fn begin_list(&mut self) {
         self.round = self.round.wrapping_add(1);
@@ -91,7 +98,7 @@ impl KnownObjects {
     }
 
     fn hash(&self, version: &str) -> u64 {
-        self.hasher.hash_one(version)
+        self.hasher.hash_one((self.course, version))
     }
 }
 
@@ -115,6 +122,17 @@ mod tests {
         assert_eq!(known.known_as("ns", "d", "u4", "2"), KnownAs::Changed);
         assert_eq!(known.end_list(), [(Key::new("ns", "c"), "u3".into())]);
         assert_eq!(known.forget("ns", "c"), None);
+    }
+
+    #[test]
+    fn after_the_server_was_set_back_a_version_means_something_else() {
+        let mut known = KnownObjects::default();
+        keep(&mut known, "a", "u1", "1");
+        known.distrust_versions();
+        known.begin_list();
+        assert_eq!(known.known_as("ns", "a", "u1", "1"), KnownAs::Changed);
+        keep(&mut known, "a", "u1", "1");
+        assert_eq!(known.known_as("ns", "a", "u1", "1"), KnownAs::Same);
     }
 
     #[test]

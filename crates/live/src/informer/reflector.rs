@@ -6,12 +6,13 @@ mod refusals;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use supercargo_framework::bugs::{self, Bug};
 use supercargo_model::{Key, object::Kind};
 use tokio::sync::mpsc;
 
 use super::{
     InformerHealth, Resource, WatchEvent,
-    backoff::Backoff,
+    backoff::WatchBackoff,
     complaints::Complaints,
     known_objects::KnownObjects,
     paths,
@@ -81,7 +82,7 @@ pub(super) struct Reflector {
     known: KnownObjects,
     /// The last version that is known.
     version: String,
-    backoff: Backoff,
+    backoff: WatchBackoff,
     complaints: Complaints,
     streaming: Streaming,
     /// How many lists in a row grew old before their last page.
@@ -91,7 +92,7 @@ pub(super) struct Reflector {
     unsure: bool,
     synced: bool,
     /// How often a list that is forbidden is tried.
-    forbidden: Backoff,
+    forbidden: WatchBackoff,
     /// When it was last told that a list is forbidden.
     told_forbidden: Option<Duration>,
     told_unserved: bool,
@@ -113,13 +114,13 @@ impl Reflector {
             health,
             known: KnownObjects::default(),
             version: String::new(),
-            backoff: Backoff::new(),
+            backoff: WatchBackoff::new(),
             streaming: Streaming::Untried,
             expired_lists: 0,
             sends_bookmarks: false,
             unsure: false,
             synced: false,
-            forbidden: Backoff::short(),
+            forbidden: WatchBackoff::short(),
             told_forbidden: None,
             told_unserved: false,
         }
@@ -167,6 +168,7 @@ impl Reflector {
             }
         };
         self.known.begin_list();
+        let before = self.version.clone();
         let why = loop {
             let line = match within(&*self.world, LONGEST_SILENCE_IN_LIST, lines.next()).await {
                 Some(Some(Ok(line))) => line,
@@ -178,6 +180,11 @@ impl Reflector {
                 Heard::Change => {}
                 Heard::EndOfList => {
                     self.streaming = Streaming::Works;
+                    if is_older(&self.version, &before) {
+                        // What looked the same by its version may be something else.
+                        self.known.distrust_versions();
+                        return Ok(Step::List);
+                    }
                     self.end_list().await?;
                     return Ok(Step::Follow(lines));
                 }
@@ -209,6 +216,9 @@ impl Reflector {
             let Ok(page) = serde_json::from_slice::<wire::Page<'_>>(&reply.body) else {
                 return self.trouble(Step::List, "a list that is no JSON").await;
             };
+            if continue_from.is_none() && is_older(&page.metadata.resource_version, &self.version) {
+                self.known.distrust_versions();
+            }
             for item in page.items.iter().flatten() {
                 self.item(item.get()).await?;
             }
@@ -227,7 +237,7 @@ impl Reflector {
         self.health.regained(&self.resource);
         self.unsure = false;
         self.expired_lists = 0;
-        self.forbidden = Backoff::short();
+        self.forbidden = WatchBackoff::short();
         self.told_forbidden = None;
         self.told_unserved = false;
         self.tell_synced().await
@@ -236,6 +246,9 @@ impl Reflector {
     /// Whatever the list that has ended did not name is gone.
     async fn tell_missing(&mut self) -> Result<(), Unheard> {
         for (key, uid) in self.known.end_list() {
+            if bugs::is_on(Bug::RelistForgetsDeletions) {
+                continue;
+            }
             self.tell(WatchEvent::Gone { kind: self.kind(), key, uid }).await?;
         }
         Ok(())
@@ -250,6 +263,9 @@ impl Reflector {
 
     async fn resume(&mut self) -> Result<Step, Unheard> {
         if self.unsure && self.went_back().await {
+            self.known.distrust_versions();
+            // Known to be of the past, so that the list need not find it out once more.
+            self.version.clear();
             return Ok(Step::List);
         }
         let request = paths::watch(&self.resource, &self.version, self.lifetime());
@@ -272,9 +288,7 @@ impl Reflector {
     async fn went_back(&mut self) -> bool {
         let Ok(reply) = self.world.send(paths::present_version(&self.resource)).await else { return false };
         let Ok(page) = serde_json::from_slice::<wire::Page<'_>>(&reply.body) else { return false };
-        let there: Option<u64> = page.metadata.resource_version.parse().ok();
-        let here: Option<u64> = self.version.parse().ok();
-        let went_back = reply.is_success() && there.zip(here).is_some_and(|(there, here)| there < here);
+        let went_back = reply.is_success() && is_older(&page.metadata.resource_version, &self.version);
         self.unsure = !reply.is_success();
         went_back
     }
@@ -352,6 +366,9 @@ impl Reflector {
 
     /// The server has forgotten our version. That is nobody's fault, unless it happens again at once.
     async fn expired(&mut self) -> Result<Step, Unheard> {
+        if bugs::is_on(Bug::GoneIsNotRelisted) {
+            return self.trouble(Step::Resume, "the server has forgotten our version").await;
+        }
         if self.backoff.is_first(&*self.world) {
             tracing::debug!(kind = self.kind().name(), "the server has forgotten our version");
             return Ok(Step::List);
@@ -392,4 +409,10 @@ enum Heard {
     EndOfList,
     Error(wire::Status),
     Nonsense,
+}
+
+/// Whether a version comes before another, as far as they are numbers.
+fn is_older(version: &str, than: &str) -> bool {
+    let number = |version: &str| version.parse::<u64>().ok();
+    number(version).zip(number(than)).is_some_and(|(version, than)| version < than)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use supercargo_extender::Wanted;
+use supercargo_extender::WantedOriginals;
 use supercargo_model::{
     Key, Name,
     kind::{Kind, Watched},
@@ -24,13 +24,13 @@ pub struct Resource {
     /// Which annotations are kept, where it is pods.
     pub annotations: Arc<[Name]>,
     /// Which of its objects' texts are told besides; `None` for none.
-    pub texts: Option<Arc<Wanted>>,
+    pub texts: Option<Arc<WantedOriginals>>,
 }
 
 impl Resource {
     /// The same resource, with the texts that extenders want.
     #[must_use]
-    pub fn with_texts(self, wanted: &Arc<Wanted>) -> Self {
+    pub fn with_texts(self, wanted: &Arc<WantedOriginals>) -> Self {
         let texts = wanted.any(self.kind).then(|| wanted.clone());
         Self { texts, ..self }
     }

@@ -46,7 +46,7 @@ pub enum NotListed {
 
 /// An object that makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct UnreadableObject {
     /// Its name, as far as that can be read.
     pub key: Key,
     /// Which field is wrong, and how.
@@ -71,10 +71,10 @@ pub async fn list<T>(
 }
 
 /// An object of a resource, from the server's text.
-pub fn object(text: &str, resource: &Resource) -> Result<Object, Unreadable> {
+pub fn object(text: &str, resource: &Resource) -> Result<Object, UnreadableObject> {
     wire::object(text, resource).map_err(|reason| {
         let head = Head::of_object(text.as_bytes(), resource.kind).unwrap_or_default();
-        Unreadable { key: Key::new(&*head.namespace, &*head.name), reason: clip(&reason).into_owned() }
+        UnreadableObject { key: Key::new(&*head.namespace, &*head.name), reason: clip(&reason).into_owned() }
     })
 }
 

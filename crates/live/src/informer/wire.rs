@@ -47,9 +47,12 @@ impl<'a> Head<'a> {
         let reading = HeadSeed { head: &mut head, level, outermost: level, namespaced: kind.is_namespaced() };
         match reading.deserialize(&mut serde_json::Deserializer::from_slice(bytes)) {
             // All that was looked for has been found: the error only ended the reading.
-            Err(_) if head.is_complete(level, kind.is_namespaced()) => Ok(head),
-            Err(error) => Err(error),
-            Ok(()) => Ok(head),
+            Err(error) if !head.is_complete(level, kind.is_namespaced()) => Err(error),
+            _ => {
+                // Anybody can annotate an object like that, and its change may stand after it.
+                head.ends_list &= head.change == "BOOKMARK";
+                Ok(head)
+            }
         }
     }
 
@@ -229,13 +232,19 @@ impl<'de> Visitor<'de> for ObjectOfLine<'_> {
     }
 }
 
-/// A page of a list.
+/// A page of a list. What has no items, not even `null`, is something else, such as a status: it is not taken for an empty
+/// list.
 #[derive(Deserialize)]
 pub(super) struct Page<'a> {
     #[serde(default)]
     pub(super) metadata: PageMetadata,
-    #[serde(borrow, default)]
+    #[serde(borrow, deserialize_with = "present")]
     pub(super) items: Option<Vec<&'a RawValue>>,
+}
+
+/// A field that must be there, if only as `null`.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<&'a RawValue>>, D::Error> {
+    Deserialize::deserialize(from)
 }
 
 #[derive(Default, Deserialize)]
@@ -293,6 +302,17 @@ mod tests {
         let head = Head::of_line(line, Kind::Pod).unwrap();
         assert!(head.ends_list);
         assert_eq!(head.version, "42");
+    }
+
+    #[test]
+    fn an_object_that_is_annotated_like_a_bookmark_ends_no_list() {
+        for order in [r#"{"type":"ADDED","object":OBJECT}"#, r#"{"object":OBJECT,"type":"ADDED"}"#] {
+            let object = r#"{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"name":"n","uid":"u",
+                "resourceVersion":"7"}}"#;
+            let line = order.replace("OBJECT", object);
+            let head = Head::of_line(line.as_bytes(), Kind::Node).unwrap();
+            assert_eq!((head.ends_list, &*head.change, &*head.name), (false, "ADDED", "n"), "{line}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// Who holds a lease, and since when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct LeaderElectionRecord {
     /// Empty for nobody.
     pub(super) holder: String,
     pub(super) lease_seconds: u64,
@@ -15,7 +15,7 @@ pub(super) struct Record {
     pub(super) transitions: u64,
 }
 
-impl Record {
+impl LeaderElectionRecord {
     /// The record of a Lease; what is absent is empty.
     pub(super) fn of(object: &Value) -> Self {
         let spec = &object["spec"];
@@ -41,7 +41,7 @@ impl Record {
 }
 
 /// A Lease that is not there yet.
-pub(super) fn new_object(namespace: &str, name: &str, record: &Record) -> Value {
+pub(super) fn new_object(namespace: &str, name: &str, record: &LeaderElectionRecord) -> Value {
     json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -51,7 +51,7 @@ pub(super) fn new_object(namespace: &str, name: &str, record: &Record) -> Value 
 }
 
 /// A Lease with another record; its metadata stays, and with it the version that the server compares.
-pub(super) fn with_record(mut object: Value, record: &Record) -> Value {
+pub(super) fn with_record(mut object: Value, record: &LeaderElectionRecord) -> Value {
     object["spec"] = record.spec();
     object
 }

@@ -13,7 +13,7 @@ use super::{in_cluster, kubeconfig::Kubeconfig, target::Target};
 
 /// How to reach the API server. The default asks the environment, and does not throttle.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Access {
+pub struct RestConfig {
     /// A kubeconfig file, from the command line or the configuration's `clientConnection`. Without it: the files that
     /// `KUBECONFIG` names, the cluster that the process runs in, `~/.kube/config`, in this order.
     pub kubeconfig: Option<PathBuf>,
@@ -57,7 +57,7 @@ impl From<Unreachable> for Problems {
 pub(super) type Environment<'e> = &'e dyn Fn(&str) -> Option<OsString>;
 
 /// Finds the server and the credentials.
-pub(super) fn find(access: &Access, environment: Environment<'_>) -> Result<Target, Unreachable> {
+pub(super) fn find(access: &RestConfig, environment: Environment<'_>) -> Result<Target, Unreachable> {
     let master = access.master.as_deref().filter(|master| !master.is_empty());
     let master = master.map(|master| address(master, "http").ok_or_else(|| senseless(master))).transpose()?;
     let is_alone = access.kubeconfig.is_none() && access.context.is_none();

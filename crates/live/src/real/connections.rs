@@ -22,7 +22,7 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
-use supercargo_extender::tls::{self, Fault, Identity, Trust};
+use supercargo_extender::tls::{self, Identity, TlsError, Trust};
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tower_service::Service;
@@ -89,25 +89,25 @@ impl Tls {
     }
 
     /// Whether all of it can be read and used.
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), TlsError> {
         let material = self.read(None)?;
         tls::client(&material.trust, material.identity.as_ref()).map(drop)
     }
 
     /// An identity that was given otherwise goes before the files'.
-    fn read(&self, given: Option<&Identity>) -> Result<Material, Fault> {
+    fn read(&self, given: Option<&Identity>) -> Result<Material, TlsError> {
         let trust = match &self.trusted {
             Trusted::Anybody => Trust::Anybody,
             Trusted::System => Trust::System,
             Trusted::Nobody => Trust::Nobody,
-            Trusted::Authorities(pem) => Trust::Authorities(pem.read().map_err(Fault::Trust)?),
+            Trusted::Authorities(pem) => Trust::Authorities(pem.read().map_err(TlsError::Trust)?),
         };
         let identity = match (given, &self.identity) {
             (Some(given), _) => Some(given.clone()),
             (None, None) => None,
             (None, Some((certificate, key))) => Some(Identity {
-                certificate: certificate.read().map_err(Fault::Identity)?,
-                key: key.read().map_err(Fault::Identity)?,
+                certificate: certificate.read().map_err(TlsError::Identity)?,
+                key: key.read().map_err(TlsError::Identity)?,
             }),
         };
         Ok(Material { trust, identity })
@@ -128,7 +128,7 @@ struct State {
 }
 
 impl Connections {
-    pub(super) fn new(tls: Tls, proxy: Option<Proxy>, credential: &Credential) -> Result<Self, Fault> {
+    pub(super) fn new(tls: Tls, proxy: Option<Proxy>, credential: &Credential) -> Result<Self, TlsError> {
         let connector = Connector::new(proxy);
         let material = tls.read(credential.identity.as_ref())?;
         let client = connect(&connector, &tls, &material)?;
@@ -174,7 +174,7 @@ impl Connections {
     }
 }
 
-fn connect(connector: &Connector, tls: &Tls, material: &Material) -> Result<Http, Fault> {
+fn connect(connector: &Connector, tls: &Tls, material: &Material) -> Result<Http, TlsError> {
     let config = tls::client(&material.trust, material.identity.as_ref())?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
     let builder = match &tls.server_name {

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use supercargo_extender::tls::Identity;
 use supercargo_manifest::Base64;
 
-use exec::Plugin;
+use exec::ExecPlugin;
 
 /// A token file is read again after this; who writes it keeps the old token valid for longer.
 const READ_AGAIN: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ pub(super) struct Credentials {
 enum CredentialSource {
     Fixed(Arc<Credential>),
     TokenFile(TokenFile),
-    Plugin(Plugin),
+    Plugin(ExecPlugin),
 }
 
 impl Credentials {
@@ -69,7 +69,7 @@ impl Credentials {
     }
 
     /// A plugin. It is run with the first request.
-    pub(super) fn plugin(plugin: Plugin) -> Self {
+    pub(super) fn plugin(plugin: ExecPlugin) -> Self {
         Self::of(CredentialSource::Plugin(plugin))
     }
 

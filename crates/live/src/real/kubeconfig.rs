@@ -28,12 +28,12 @@ pub(super) struct Kubeconfig {
 pub(super) struct Named<T> {
     pub(super) name: String,
     pub(super) spec: T,
-    pub(super) place: Place,
+    pub(super) place: FieldPlace,
 }
 
 /// Where something is written.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct FieldPlace {
     source: Source,
     value: Value,
     path: String,
@@ -41,7 +41,7 @@ pub(super) struct Place {
     folder: PathBuf,
 }
 
-impl Place {
+impl FieldPlace {
     /// A problem in a field, which may be empty.
     pub(super) fn problem(&self, field: &str, message: impl Into<String>) -> Problem {
         let path = if field.is_empty() { self.path.clone() } else { format!("{}.{field}", self.path) };
@@ -306,9 +306,9 @@ struct Origin<'d> {
 }
 
 impl Origin<'_> {
-    fn place(&self, value: Option<&Value>, path: String) -> Place {
+    fn place(&self, value: Option<&Value>, path: String) -> FieldPlace {
         let value = value.unwrap_or(self.value).clone();
-        Place { source: self.source.clone(), value, path, folder: self.folder.to_owned() }
+        FieldPlace { source: self.source.clone(), value, path, folder: self.folder.to_owned() }
     }
 
     /// The entries of a list, whose names must differ.

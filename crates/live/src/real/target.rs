@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use http::Uri;
-use supercargo_extender::tls::Fault;
+use supercargo_extender::tls::TlsError;
 use supercargo_manifest::{Base64, Problem};
 use tokio_rustls::rustls::pki_types::ServerName;
 
@@ -12,7 +12,7 @@ use super::{
     connections::{Pem, Tls, Trusted},
     credentials::{
         Credentials, Impersonated,
-        exec::{API_VERSIONS, Plugin, Settings},
+        exec::{API_VERSIONS, ExecConfig, ExecPlugin},
     },
     kubeconfig::{Chosen, Cluster, Exec, InteractiveMode, Named, User},
     proxy::Proxy,
@@ -143,12 +143,12 @@ fn identity(user: &Named<User>) -> Result<Option<(Pem, Pem)>, Problem> {
 }
 
 /// Says in which field the certificates are that cannot be used.
-fn located(fault: Fault, chosen: &Chosen) -> Problem {
+fn located(fault: TlsError, chosen: &Chosen) -> Problem {
     let (what, place, field, is_data) = match (fault, &chosen.user) {
-        (Fault::Identity(what), Some(user)) => {
+        (TlsError::Identity(what), Some(user)) => {
             (what, &user.place, "client-certificate", !user.spec.client_certificate_data.is_empty())
         }
-        (Fault::Trust(what) | Fault::Identity(what), _) => {
+        (TlsError::Trust(what) | TlsError::Identity(what), _) => {
             let is_data = !chosen.cluster.spec.certificate_authority_data.is_empty();
             (what, &chosen.cluster.place, "certificate-authority", is_data)
         }
@@ -180,7 +180,7 @@ fn credentials(user: &Named<User>, cluster: &Named<Cluster>, server: &Uri) -> Re
     } else if !spec.username.is_empty() {
         Credentials::basic(&spec.username, &spec.password).map_err(|why| place.problem("username", why))?
     } else if let Some(exec) = &spec.exec {
-        Credentials::plugin(Plugin::new(plugin(user, exec, cluster, server)?))
+        Credentials::plugin(ExecPlugin::new(plugin(user, exec, cluster, server)?))
     } else {
         Credentials::none()
     };
@@ -203,7 +203,7 @@ fn plugin(
     exec: &Exec,
     cluster: &Named<Cluster>,
     server: &Uri,
-) -> Result<Settings, Problem> {
+) -> Result<ExecConfig, Problem> {
     let problem = |field: &str, what: String| user.place.problem(field, what);
     if exec.command.is_empty() {
         return Err(problem("exec.command", "the credential plugin has no command".to_owned()));
@@ -226,7 +226,7 @@ fn plugin(
     // A bare name is looked for in PATH; a path starts at the kubeconfig's folder.
     let is_path = exec.command.contains(std::path::MAIN_SEPARATOR);
     let command = if is_path { user.place.file(&exec.command) } else { PathBuf::from(&exec.command) };
-    Ok(Settings {
+    Ok(ExecConfig {
         api_version: exec.api_version.clone(),
         command,
         args: exec.args.clone(),

@@ -41,7 +41,7 @@ async fn serve(mut stream: TcpStream, answer: &str, asked: &tokio::sync::mpsc::U
 }
 
 async fn world(master: &str) -> RealWorld {
-    RealWorld::open(&Access { master: Some(master.to_owned()), ..Access::default() }).await.unwrap()
+    RealWorld::open(&RestConfig { master: Some(master.to_owned()), ..RestConfig::default() }).await.unwrap()
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_watch_gives_lines_and_tells_a_cut_from_an_end() {
 
 #[tokio::test]
 async fn a_kubeconfig_that_is_not_there_is_named() {
-    let access = Access { kubeconfig: Some("/nowhere/kubeconfig".into()), ..Access::default() };
+    let access = RestConfig { kubeconfig: Some("/nowhere/kubeconfig".into()), ..RestConfig::default() };
     let Err(error) = RealWorld::open(&access).await else { panic!("opened") };
     assert!(error.to_string().starts_with("kubeconfig /nowhere/kubeconfig: "), "{error}");
 }
@@ -130,11 +130,12 @@ async fn a_context_chooses_server_and_namespace() {
         (Some("second"), "http://b:2", "default"),
     ] {
         let context = context.map(str::to_owned);
-        let access = Access { kubeconfig: Some(file.clone()), context, ..Access::default() };
+        let access = RestConfig { kubeconfig: Some(file.clone()), context, ..RestConfig::default() };
         let world = RealWorld::open(&access).await.unwrap();
         assert_eq!((world.server(), world.namespace()), (server, namespace), "{access:?}");
     }
-    let access = Access { kubeconfig: Some(file), context: Some("third".to_owned()), ..Access::default() };
+    let access =
+        RestConfig { kubeconfig: Some(file), context: Some("third".to_owned()), ..RestConfig::default() };
     let Err(error) = RealWorld::open(&access).await else { panic!("opened") };
     assert!(error.to_string().contains("third"), "{error}");
     std::fs::remove_dir_all(folder).unwrap();

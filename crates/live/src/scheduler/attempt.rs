@@ -1,14 +1,15 @@
-//! One attempt to schedule a pod: decide, keep the place in our books, and send the binding off; or say why not.
+//! One attempt to schedule a pod: decide, assume the pod, and send the binding off; or say why not.
 
 use std::{sync::Arc, time::Duration};
 
 use supercargo_engine::{
-    At, Decision, Failure, Outcome, Placement, Popped, Refusal, Removal, extender_calls,
+    At, AttemptFailure, Decision, Outcome, Placement, Popped, Refusal, Removal, extender_calls,
 };
 use supercargo_framework::{
     Code,
     assumed::ReserveCycle,
     binding_signal::BindingSignal,
+    bugs::{self, Bug},
     preemption::{Claim, Rejection, no_node_available},
     registry::Point,
     waiting::WaitingPod,
@@ -22,7 +23,7 @@ use super::{
     meter::{Attempted, DecidedBy, Task},
     records::RecordKind,
 };
-use crate::status::{Nomination, Reason};
+use crate::status::{NominatingInfo, Reason};
 
 /// Of how many nodes the scores are logged, at most.
 const MAX_LOGGED_NODES: usize = 50;
@@ -68,7 +69,9 @@ impl Scheduler {
     fn skip_deleting(&mut self, pod: &Pod) {
         tracing::debug!(pod = %pod.key(), "its deletion was asked for, so it is not scheduled");
         self.reporter.skips_deleting(pod);
-        self.queue.done(&pod.uid);
+        if !bugs::is_on(Bug::DoneForgotten) {
+            self.queue.done(&pod.uid);
+        }
         self.leave_queue(&pod.uid, Removal::Skipped);
     }
 
@@ -133,7 +136,7 @@ impl Scheduler {
         }
     }
 
-    /// Keeps the place in our books, and sends the binding off.
+    /// Assumes the pod on its node, and sends the binding off.
     fn place(
         &mut self,
         popped: Popped,
@@ -145,7 +148,9 @@ impl Scheduler {
         let Some(profile) = self.engine.profiles().shared(&pod.spec.scheduler_name) else {
             return;
         };
-        self.engine.assume(&pod, node.clone());
+        if !bugs::is_on(Bug::AssumedPodNotCounted) {
+            self.engine.assume(&pod, node.clone());
+        }
         let reserved = {
             let (cluster, assumed) = (self.engine.cluster_mut(), &mut self.assumed_objects);
             let mut cycle = ReserveCycle::new(cluster, assumed, pod.uid.clone());
@@ -176,7 +181,7 @@ impl Scheduler {
             // Nothing that happens from here on can make a difference to whether the pod is refused.
             self.queue.done(&pod.uid);
         } else {
-            let permits = waits.iter().map(|wait| (wait.plugin.clone(), wait.word.clone())).collect();
+            let permits = waits.iter().map(|wait| (wait.plugin.clone(), wait.handle.clone())).collect();
             self.waiting.insert(WaitingPod { pod: pod.clone(), node: node.clone(), permits });
         }
         let job = Job {
@@ -206,12 +211,14 @@ impl Scheduler {
         if let Some(profile) = self.engine.profile(&pod.spec.scheduler_name) {
             profile.unreserve(pod, node);
         }
-        self.assumed_objects.restore(self.engine.cluster_mut(), &pod.uid);
+        if !bugs::is_on(Bug::AssumedVolumeNotRestored) {
+            self.assumed_objects.restore(self.engine.cluster_mut(), &pod.uid);
+        }
     }
 
     fn no_node(&mut self, pod: &Arc<Pod>, decision: &Decision, started: Duration) {
         let message = decision.message().unwrap_or_default();
-        let failure = decision.failure().unwrap_or(Failure::Error);
+        let failure = decision.failure().unwrap_or(AttemptFailure::Error);
         if let Some(Ok(nomination)) = &decision.preemption {
             self.preempt(pod, nomination);
         }
@@ -230,7 +237,7 @@ impl Scheduler {
         }
         let message =
             format!("running {step} plugin \"{}\": {}", rejection.plugin, rejection.status.message());
-        self.failed(pod, Failure::Error, Reason::SchedulerError, Claim::Dropped, &message, started);
+        self.failed(pod, AttemptFailure::Error, Reason::SchedulerError, Claim::Dropped, &message, started);
     }
 
     /// A plugin refused the node after it was chosen: there was one node, and it is not available.
@@ -239,7 +246,8 @@ impl Scheduler {
         let mut reasons: Vec<String> = reasons.collect();
         reasons.sort();
         let message = no_node_available(1, &reasons.join(", "));
-        let failure = Failure::Refused(Refusal { plugins: [rejection.plugin].into(), ..Refusal::default() });
+        let failure =
+            AttemptFailure::Refused(Refusal { plugins: [rejection.plugin].into(), ..Refusal::default() });
         self.failed(pod, failure, Reason::Unschedulable, Claim::Dropped, &message, started);
     }
 
@@ -247,7 +255,7 @@ impl Scheduler {
     pub(super) fn failed(
         &mut self,
         pod: &Arc<Pod>,
-        failure: Failure,
+        failure: AttemptFailure,
         reason: Reason,
         claim: Claim,
         message: &str,
@@ -267,10 +275,15 @@ impl Scheduler {
                 Claim::Kept | Claim::Dropped => None,
             },
         });
+        if bugs::is_on(Bug::TaskLeaked) {
+            self.world.spawn(Box::pin(std::future::pending()));
+        }
+        let mistaken = bugs::is_on(Bug::MessageOfAnotherPod).then(|| self.last_message()).flatten();
+        let message = mistaken.as_deref().unwrap_or(message);
         let nomination = match &claim {
-            Claim::On(node) => Nomination::Set(node.clone()),
-            Claim::Dropped => Nomination::Clear,
-            Claim::Kept => Nomination::Keep,
+            Claim::On(node) => NominatingInfo::Set(node.clone()),
+            Claim::Dropped => NominatingInfo::Clear,
+            Claim::Kept => NominatingInfo::Keep,
         };
         let (cluster, nominations) = self.engine.cluster_and_nominations();
         let parked = self.queue.park(&pod.uid, failure, claim, nominations, At { now, cluster });
@@ -284,6 +297,14 @@ impl Scheduler {
             _ if self.queue.named(&pod.key()).is_some() => {}
             _ => self.reporter.failed_and_gone(pod, message),
         }
+    }
+}
+
+impl Scheduler {
+    /// Why some pod was not scheduled, the last time. For a bug that is switched on.
+    fn last_message(&self) -> Option<Arc<str>> {
+        let newest = self.last_failures.values().max_by_key(|failure| (failure.at, failure.message.clone()));
+        newest.map(|failure| failure.message.clone())
     }
 }
 

@@ -9,14 +9,15 @@ use std::{
 };
 
 use futures_util::future::{Either, select, try_join_all};
-use supercargo_engine::{At, EngineProfile, Failure, Popped};
+use supercargo_engine::{At, AttemptFailure, EngineProfile, Popped};
 use supercargo_extender::{BindError, Extenders};
 use supercargo_framework::{
     Code, Status, Verdict,
     binding_signal::{BindingSignal, CalledOff},
+    bugs::{self, Bug},
     event::Change,
     handle::Effect,
-    points::{Binding, Bound as BoundBy},
+    points::{BindOutcome, Binding},
     preemption::{Claim, Rejection},
     registry::Point,
     waiting::{PermitWait, WaitingPods},
@@ -33,7 +34,7 @@ use crate::{
     events::Busy,
     lease::Lease,
     requests,
-    status::{Nomination, Reason},
+    status::{NominatingInfo, Reason},
     world::{Reply, SharedWorld, Unanswered, run_aside},
 };
 
@@ -98,23 +99,23 @@ pub(super) struct Job {
     pub(super) _busy: Busy,
 }
 
-/// How it went.
-pub(super) struct Bound {
+/// A binding that has come to its end, and how.
+pub(super) struct FinishedBinding {
     popped: Popped,
     node: Name,
-    result: Result<(), Failed>,
+    result: Result<(), BindingFailure>,
     took: Duration,
 }
 
 /// How a binding failed.
-pub(super) enum Failed {
+pub(super) enum BindingFailure {
     /// Permission was refused: the pod waits for what can help with the plugin.
     Refused(Rejection),
     /// Anything else: the pod is tried again after a while.
     Error { message: String, reason: Reason },
 }
 
-impl Failed {
+impl BindingFailure {
     fn error(message: impl Into<String>) -> Self {
         Self::Error { message: message.into(), reason: Reason::SchedulerError }
     }
@@ -146,7 +147,7 @@ pub(super) async fn carry_out(world: SharedWorld, job: Job) {
         post_bind(&world, &job).await;
     }
     let took = world.uptime() - job.started;
-    let bound = Bound { popped: job.popped, node: job.node, result, took };
+    let bound = FinishedBinding { popped: job.popped, node: job.node, result, took };
     // Nobody listens any more when the scheduler has stopped.
     let _ = job.report_to.send(Report::Bound(bound));
 }
@@ -176,7 +177,7 @@ async fn run<T: Send + 'static>(
     run_aside(&**world, effect).await.ok_or_else(|| Status::error("the plugin ended without an answer"))
 }
 
-async fn bind(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
+async fn bind(world: &SharedWorld, job: &Job) -> Result<(), BindingFailure> {
     announce(job).await;
     wait_for_permission(world, job).await?;
     let prepare = timed(world, job, Point::PreBind, prepare(world, job));
@@ -187,7 +188,9 @@ async fn bind(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
     }
     job.signal.commit().map_err(|why| called_off_in_pre_bind(job, why))?;
     // A status that is written after the binding would say that the pod waits.
-    job.statuses.close(&job.popped.pod.uid).await;
+    if !bugs::is_on(Bug::StatusAfterBinding) {
+        job.statuses.close(&job.popped.pod.uid).await;
+    }
     timed(world, job, Point::Bind, bind_pod(world, job)).await
 }
 
@@ -196,11 +199,11 @@ async fn timed(
     world: &SharedWorld,
     job: &Job,
     point: Point,
-    step: impl Future<Output = Result<(), Failed>>,
-) -> Result<(), Failed> {
+    step: impl Future<Output = Result<(), BindingFailure>>,
+) -> Result<(), BindingFailure> {
     let began = world.uptime();
     let result = step.await;
-    let code = result.as_ref().err().map(Failed::code);
+    let code = result.as_ref().err().map(BindingFailure::code);
     job.meter.point(&job.popped.pod.spec.scheduler_name, point, code, world.uptime() - began);
     result
 }
@@ -209,14 +212,14 @@ async fn timed(
 async fn announce(job: &Job) {
     let pod = &job.popped.pod;
     if !job.waits.is_empty() || job.prepares.is_some() {
-        job.statuses.want(pod, None, Nomination::Set(job.node.clone()));
+        job.statuses.want(pod, None, NominatingInfo::Set(job.node.clone()));
         job.statuses.written(&pod.uid).await;
     }
 }
 
 /// Why a binding ends that was called off while PreBind was at work.
-fn called_off_in_pre_bind(job: &Job, why: CalledOff) -> Failed {
-    Failed::error(why.in_pre_bind(job.prepares.as_deref().unwrap_or_default()))
+fn called_off_in_pre_bind(job: &Job, why: CalledOff) -> BindingFailure {
+    BindingFailure::error(why.in_pre_bind(job.prepares.as_deref().unwrap_or_default()))
 }
 
 fn by(plugin: &str, status: Status) -> Rejection {
@@ -224,7 +227,7 @@ fn by(plugin: &str, status: Status) -> Rejection {
 }
 
 /// Waits until every plugin that asked for it has given its permission. Their times run side by side.
-async fn wait_for_permission(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
+async fn wait_for_permission(world: &SharedWorld, job: &Job) -> Result<(), BindingFailure> {
     if job.waits.is_empty() {
         return Ok(());
     }
@@ -247,54 +250,54 @@ async fn wait_for_permission(world: &SharedWorld, job: &Job) -> Result<(), Faile
     };
     waited(Some(rejection.status.code));
     if rejection.status.is_rejection() {
-        return Err(Failed::Refused(rejection));
+        return Err(BindingFailure::Refused(rejection));
     }
-    Err(Failed::error(format!("waiting on permit for pod: {}", rejection.status.message())))
+    Err(BindingFailure::error(format!("waiting on permit for pod: {}", rejection.status.message())))
 }
 
 /// Does what has to be done before the pod can be bound.
-async fn prepare(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
+async fn prepare(world: &SharedWorld, job: &Job) -> Result<(), BindingFailure> {
     for (name, plugin) in job.profile.profile.pre_binders() {
         if plugin.is_needed(&job.popped.pod, &job.node) {
             let (plugin, pod, node) = (plugin.clone(), job.popped.pod.clone(), job.node.clone());
             let effect = async move { plugin.pre_bind(&pod, &node).await };
             let prepared = run(world, job, name, effect).await.and_then(|verdict| verdict);
-            prepared.map_err(|status| Failed::at("PreBind")(by(name, status)))?;
+            prepared.map_err(|status| BindingFailure::at("PreBind")(by(name, status)))?;
         }
     }
     Ok(())
 }
 
-async fn bind_pod(world: &SharedWorld, job: &Job) -> Result<(), Failed> {
+async fn bind_pod(world: &SharedWorld, job: &Job) -> Result<(), BindingFailure> {
     if let Some(done) = bind_by_extender(world, job).await {
         return done;
     }
     for (name, plugin) in job.profile.profile.binders() {
-        let failed = |status| Failed::at("Bind")(by(name, status));
+        let failed = |status| BindingFailure::at("Bind")(by(name, status));
         let began = world.uptime();
         let (plugin, pod, node) = (plugin.clone(), job.popped.pod.clone(), job.node.clone());
         let effect = async move { plugin.bind(&pod, &node).await };
         let done = run(world, job, name, effect).await.and_then(|done| done);
-        if !matches!(done, Ok(BoundBy::Skip)) {
+        if !matches!(done, Ok(BindOutcome::Skip)) {
             let (profile, code) =
                 (&job.popped.pod.spec.scheduler_name, done.as_ref().err().map(|status| status.code));
             job.meter.plugin(profile, name, Point::Bind, code, world.uptime() - began);
         }
         match done.map_err(failed)? {
-            BoundBy::Skip => {}
-            BoundBy::Done => return Ok(()),
+            BindOutcome::Skip => {}
+            BindOutcome::Done => return Ok(()),
         }
     }
-    Err(Failed::error("no bind plugin took the pod"))
+    Err(BindingFailure::error("no bind plugin took the pod"))
 }
 
 /// Lets the extender bind the pod whose business it is. `None` if there is none, or it has failed and may: then the bind
 /// plugins do it, as in kube-scheduler.
-async fn bind_by_extender(world: &SharedWorld, job: &Job) -> Option<Result<(), Failed>> {
+async fn bind_by_extender(world: &SharedWorld, job: &Job) -> Option<Result<(), BindingFailure>> {
     let (pod, node) = (&job.popped.pod, &job.node);
     let extender = job.extenders.binder_of(pod)?;
     if job.lease.as_ref().is_some_and(|lease| !lease.is_held()) {
-        return Some(Err(Failed::error("the lease is not held any more")));
+        return Some(Err(BindingFailure::error("the lease is not held any more")));
     }
     let Err((error, ignorable)) = job.extenders.bind(extender, pod, node).await else {
         return Some(Ok(()));
@@ -313,7 +316,7 @@ async fn bind_by_extender(world: &SharedWorld, job: &Job) -> Option<Result<(), F
         tracing::warn!(extender = extender.name(), pod = %pod.key(), why = status.message(), "bound without it");
         return None;
     }
-    Some(Err(Failed::error(status.message())))
+    Some(Err(BindingFailure::error(status.message())))
 }
 
 /// Sends a binding until it is clear what became of it. No answer, or a failure inside the server, is not a failure of the
@@ -327,10 +330,11 @@ pub(super) async fn send_binding(
     let _turn = turns.take().await?;
     let key = Key::new(binding.namespace.clone(), binding.name.clone());
     for attempt in 1..=TRIES {
-        if lease.is_some_and(|lease| !lease.is_held()) {
+        if lease.is_some_and(|lease| !lease.is_held()) && !bugs::is_on(Bug::BindsWithoutLease) {
             return Err(Status::error("the lease is not held any more"));
         }
-        let answer = world.send(requests::bind(&key, &binding.uid, &binding.node)).await;
+        let uid = if bugs::is_on(Bug::BindsAnyUid) { "" } else { &*binding.uid };
+        let answer = world.send(requests::bind(&key, uid, &binding.node)).await;
         match answer {
             Ok(reply) if reply.is_success() => return Ok(()),
             // Too busy: the server has not looked at it.
@@ -352,6 +356,9 @@ pub(super) async fn send_binding(
 
 /// Asks for the pod until the server tells where it is.
 async fn what_became_of(world: &SharedWorld, binding: &Binding, key: &Key, why: String) -> Verdict {
+    if bugs::is_on(Bug::UnknownOutcomeIsFailure) {
+        return Err(Status::error(why));
+    }
     let mut pause = LOOK_AGAIN;
     loop {
         match world.send(requests::get_pod(key)).await {
@@ -372,8 +379,8 @@ async fn what_became_of(world: &SharedWorld, binding: &Binding, key: &Key, why: 
 }
 
 impl Scheduler {
-    pub(super) fn binding_ended(&mut self, bound: Bound) {
-        let Bound { popped, node, result, took } = bound;
+    pub(super) fn binding_ended(&mut self, bound: FinishedBinding) {
+        let FinishedBinding { popped, node, result, took } = bound;
         self.waiting.remove(&popped.pod.uid);
         match result {
             Ok(()) => self.is_bound(&popped, &node, took),
@@ -400,26 +407,28 @@ impl Scheduler {
 
     /// What the pod had is given back. That wakes others; the pod itself only if it failed rather than was refused, because
     /// it is of no use to itself.
-    fn is_not_bound(&mut self, pod: &Arc<Pod>, node: &Name, failed: Failed) {
+    fn is_not_bound(&mut self, pod: &Arc<Pod>, node: &Name, failed: BindingFailure) {
         let Some(Assumed { started, .. }) = self.assumed.remove(&pod.uid) else {
             // The watch has told that it is bound after all.
             self.queue.done(&pod.uid);
             return;
         };
         self.unreserve(pod, node);
-        self.take_off_its_node(&pod.key(), &pod.uid);
+        if !bugs::is_on(Bug::ReservationLeaked) {
+            self.take_off_its_node(&pod.key(), &pod.uid);
+        }
         let held = pod.bound_to(node.clone());
         let released = Change::Pod(Some(&held), None).happened();
         match failed {
-            Failed::Refused(rejection) => {
+            BindingFailure::Refused(rejection) => {
                 self.refused(pod, rejection, started);
                 let at = At { now: self.world.uptime(), cluster: self.engine.cluster() };
                 self.queue.happened_to_all_but(&pod.uid, &released, at);
             }
-            Failed::Error { message, reason } => {
+            BindingFailure::Error { message, reason } => {
                 let at = At { now: self.world.uptime(), cluster: self.engine.cluster() };
                 self.queue.happened(&released, at);
-                self.failed(pod, Failure::Error, reason, Claim::Dropped, &message, started);
+                self.failed(pod, AttemptFailure::Error, reason, Claim::Dropped, &message, started);
             }
         }
     }

@@ -7,8 +7,8 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use supercargo_engine::{
-    Failure, Popped,
-    extender_calls::{ExtenderAnswer, ExtenderAnswers, ExtenderCall, Step},
+    AttemptFailure, Popped,
+    extender_calls::{CycleStep, ExtenderAnswer, ExtenderAnswers, ExtenderCall},
 };
 use supercargo_extender::Extenders;
 use supercargo_framework::preemption::Claim;
@@ -123,7 +123,7 @@ impl Scheduler {
         let fresh_starts = calls.fresh_starts + 1;
         if fresh_starts > MAX_FRESH_STARTS {
             let message = "the pod changes faster than the extenders answer";
-            let (failure, reason) = (Failure::Error, Reason::SchedulerError);
+            let (failure, reason) = (AttemptFailure::Error, Reason::SchedulerError);
             return self.failed(&pod, failure, reason, Claim::Kept, message, calls.started);
         }
         let popped = Popped { pod, ..calls.popped };
@@ -137,12 +137,12 @@ impl Scheduler {
         self.tell_time();
         match self.engine.decide_with(&pod, &mut calls.answers) {
             None => self.queue.done(&pod.uid),
-            Some(Step::Decided(decision)) => {
+            Some(CycleStep::Decided(decision)) => {
                 log_scores(&decision);
                 let took = self.world.uptime() - now;
                 self.carry_on(calls.popped, &decision, calls.started, took);
             }
-            Some(Step::Call(question)) => self.ask(calls, question),
+            Some(CycleStep::Call(question)) => self.ask(calls, question),
         }
     }
 

@@ -14,8 +14,8 @@ use supercargo_framework::{
     Status, Verdict,
     checks::WaitingCheck,
     handle::{
-        ApiError, ApiFailure, ApiRequest, Check, Effect, Handle, Level, Look, Measured, Occurrence, Verb,
-        View, Work,
+        ApiError, ApiFailure, ApiRequest, Check, Effect, Handle, LogLevel, Look, Measurement, Occurrence,
+        Verb, View, Work,
     },
     points::Binding,
     waiting::WaitingPods,
@@ -146,22 +146,22 @@ impl Handle for LiveHandle {
         self.recorder.record(Event::from(occurrence));
     }
 
-    fn log(&self, level: Level, line: &str) {
+    fn log(&self, level: LogLevel, line: &str) {
         match level {
-            Level::Error => tracing::error!("{line}"),
-            Level::Warn => tracing::warn!("{line}"),
-            Level::Info => tracing::info!("{line}"),
+            LogLevel::Error => tracing::error!("{line}"),
+            LogLevel::Warn => tracing::warn!("{line}"),
+            LogLevel::Info => tracing::info!("{line}"),
         }
     }
 
-    fn measure(&self, measured: Measured) {
+    fn measure(&self, measured: Measurement) {
         match measured {
-            Measured::VolumeAssumeFailed => self.meter.volumes_failed(VolumeStage::Assume),
-            Measured::VolumeBindFailed => self.meter.volumes_failed(VolumeStage::Bind),
-            Measured::Victims(victims) => self.meter.preempts(victims),
-            Measured::Evicted { success, took } => self.meter.evicted(success, took),
-            Measured::UnreadableInput => self.meter.input_is_unreadable(),
-            Measured::MissingInput(is_missing) => self.meter.input_is_missing(is_missing),
+            Measurement::VolumeAssumeFailed => self.meter.volumes_failed(VolumeStage::Assume),
+            Measurement::VolumeBindFailed => self.meter.volumes_failed(VolumeStage::Bind),
+            Measurement::Victims(victims) => self.meter.preempts(victims),
+            Measurement::Evicted { success, took } => self.meter.evicted(success, took),
+            Measurement::UnreadableInput => self.meter.input_is_unreadable(),
+            Measurement::MissingInput(is_missing) => self.meter.input_is_missing(is_missing),
         }
     }
 

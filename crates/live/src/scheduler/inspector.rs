@@ -1,8 +1,8 @@
 //! Questions about what the scheduler knows, from other threads: answered between decisions.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use supercargo_engine::{Decision, Engine, Explained, Pending, Place, Refusal, SchedulingQueue};
+use supercargo_engine::{Decision, Engine, Explained, PendingPod, QueuePlace, Refusal, SchedulingQueue};
 use supercargo_model::{Key, Name, Pod};
 use tokio::sync::{mpsc, oneshot};
 
@@ -17,7 +17,7 @@ pub struct Inspector(mpsc::UnboundedSender<Report>);
 
 /// A pod that has no node yet: where it waits, since when, and why.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WaitingPod {
+pub struct QueueRecord {
     /// The pod.
     pub pod: Key,
     /// Its uid.
@@ -25,7 +25,7 @@ pub struct WaitingPod {
     /// Its priority.
     pub priority: i32,
     /// Where it waits.
-    pub place: Place,
+    pub place: QueuePlace,
     /// Since when, by the world's uptime.
     pub since: Duration,
     /// Until when it is kept back, if it is.
@@ -46,7 +46,7 @@ pub struct PodRecord {
     /// Where it stands.
     pub state: PodState,
     /// How it waits, as long as the watch has not shown it on a node.
-    pub waiting: Option<WaitingPod>,
+    pub waiting: Option<QueueRecord>,
     /// How its last attempt failed, if it was tried and has no node yet.
     pub last_failure: Option<LastFailure>,
 }
@@ -113,14 +113,34 @@ impl Scheduler {
         }
     }
 
+    fn kept(&self) -> BTreeMap<&'static str, usize> {
+        let counts = self.queue.counts();
+        BTreeMap::from([
+            ("pods on nodes", self.engine.cluster().pods().len()),
+            ("nodes", self.engine.cluster().node_count()),
+            ("pods that wait", self.queue.pending().count()),
+            ("pods in queues", counts.active + counts.backoff + counts.unschedulable + counts.gated),
+            ("events for pods in flight", self.queue.in_flight_events().values().sum()),
+            ("assumed pods", self.assumed.len()),
+            ("pods that wait on Permit", self.waiting.list().len()),
+            ("failures", self.last_failures.len()),
+            ("nominations", self.engine.nominations().len()),
+            ("checks", self.checks.len()),
+            ("assumed objects", self.assumed_objects.len()),
+            ("statuses", self.reporter.statuses().len()),
+            ("pods that extenders are asked about", self.extender_calls.waiting()),
+            ("texts of objects", self.originals.len()),
+        ])
+    }
+
     /// The way to ask it while it runs.
     pub fn inspector(&self) -> Inspector {
         Inspector(self.report_to.clone())
     }
 
-    fn waiting(&self, pending: &Pending<'_>) -> WaitingPod {
+    fn waiting(&self, pending: &PendingPod<'_>) -> QueueRecord {
         let nominated = self.engine.nominations().node_of(&pending.pod.uid);
-        WaitingPod {
+        QueueRecord {
             pod: pending.pod.key(),
             uid: pending.pod.uid.clone(),
             priority: pending.pod.spec.priority,
@@ -162,8 +182,8 @@ impl Inspector {
     }
 
     /// All pods that have no node yet, the most important first; among equals, who waits for longest.
-    pub async fn queue(&self) -> Option<Vec<WaitingPod>> {
-        let waiting = |scheduler: &mut Scheduler| -> Vec<WaitingPod> {
+    pub async fn queue(&self) -> Option<Vec<QueueRecord>> {
+        let waiting = |scheduler: &mut Scheduler| -> Vec<QueueRecord> {
             scheduler.queue.pending().map(|pending| scheduler.waiting(&pending)).collect()
         };
         let mut pods = self.ask_scheduler(waiting).await?;
@@ -171,6 +191,11 @@ impl Inspector {
             (two.priority, one.since, &one.pod).cmp(&(one.priority, two.since, &two.pod))
         });
         Some(pods)
+    }
+
+    /// How many things are kept about pods, by what they are. All of it is over when no pod is left.
+    pub async fn kept(&self) -> Option<BTreeMap<&'static str, usize>> {
+        self.ask_scheduler(|scheduler| scheduler.kept()).await
     }
 
     /// What is known about one pod.

@@ -2,8 +2,8 @@
 
 use std::{any::Any, collections::BTreeMap, sync::Arc, time::Duration};
 
-use supercargo_engine::{Cause, Counts, Incoming};
-use supercargo_framework::{Code, event::Event, registry::Point, stopwatch::Stopwatch};
+use supercargo_engine::{Incoming, QueueCounts, QueueingCause};
+use supercargo_framework::{Code, event::ClusterEvent, registry::Point, stopwatch::Stopwatch};
 use supercargo_model::Name;
 
 use crate::world::SharedWorld;
@@ -53,11 +53,11 @@ pub type Counted = Option<Box<dyn Any + Send + Sync>>;
 #[derive(Clone, Debug, Default)]
 pub struct QueueStats {
     /// How many pods wait where.
-    pub waiting: Counts,
+    pub waiting: QueueCounts,
     /// How many pods came into which queue, and why, since the start.
     pub incoming: Incoming,
     /// What is remembered for the pods in flight, and how many of each.
-    pub in_flight: BTreeMap<Cause, usize>,
+    pub in_flight: BTreeMap<QueueingCause, usize>,
     /// How many waiting pods each plugin has refused: scheduler name, plugin, pods.
     pub refused: Vec<(Name, Name, usize)>,
     /// Pods that were bound although no event had woken them, since the start.
@@ -68,7 +68,7 @@ pub struct QueueStats {
     pub nodes: usize,
     /// Pods that are known to be on nodes.
     pub pods: usize,
-    /// Pods that are on their nodes only in our books so far.
+    /// Assumed pods: on their nodes only in our cache so far.
     pub assumed: usize,
 }
 
@@ -99,10 +99,10 @@ pub trait Meter: Send + Sync {
     fn volumes_failed(&self, _stage: VolumeStage) {}
 
     /// Something that became known about the cluster has been taken in.
-    fn handled(&self, _event: Event, _took: Duration) {}
+    fn handled(&self, _event: ClusterEvent, _took: Duration) {}
 
     /// A plugin has said whether an event helps a pod that it refused.
-    fn hinted(&self, _plugin: &str, _event: Event, _helps: bool, _took: Duration) {}
+    fn hinted(&self, _plugin: &str, _event: ClusterEvent, _helps: bool, _took: Duration) {}
 
     /// A task runs beside the scheduler for as long as the answer is held.
     fn task(&self, _task: Task) -> Counted {
@@ -165,7 +165,7 @@ impl Stopwatch for Timed {
         self.meter.preemption_attempted();
     }
 
-    fn hint(&self, plugin: &str, event: Event, helps: bool, took: Duration) {
+    fn hint(&self, plugin: &str, event: ClusterEvent, helps: bool, took: Duration) {
         self.meter.hinted(plugin, event, helps, took);
     }
 }

@@ -1,8 +1,8 @@
-//! The scheduler itself: the one owner of the cluster's picture and of the queue, driven by watch_events, by time, and by how the
+//! The scheduler itself: the one owner of the cache and of the queue, driven by watch events, by time, and by how the
 //! things that it has sent turned out.
 //!
-//! Everything that changes the picture happens in this one task, so that nothing is locked and the order of things is
-//! clear. What takes time (binding, evicting, telling) runs in tasks of its own and reports back.
+//! Everything that changes the cache happens in this one task, so that nothing is locked and the order of things is
+//! clear. What takes time (binding, evicting, recording events) runs in tasks of its own and reports back.
 
 mod attempt;
 mod binding;
@@ -26,11 +26,14 @@ use std::{
 };
 
 use futures_util::future::FutureExt;
-use supercargo_engine::{At, Engine, Place, Popped, QueueSettings, Removal, SchedulingQueue};
+use supercargo_engine::{
+    At, Engine, PendingPod, Popped, QueuePlace, QueueSettings, Removal, SchedulingQueue,
+};
 use supercargo_extender::{Extenders, Originals};
 use supercargo_framework::{
     assumed::AssumedObjects,
     binding_signal::BindingSignal,
+    bugs::{self, Bug},
     checks::{Checks, WaitingCheck},
     handle::{Dependency, Handle, Look, View},
     preemption::PreemptionCycle,
@@ -46,7 +49,7 @@ use crate::{
     lease::Lease,
     world::SharedWorld,
 };
-use binding::{BindingTurns, Bound};
+use binding::{BindingTurns, FinishedBinding};
 use extender_calls::{Answered, ExtenderCalls};
 use handle::LiveHandle;
 use inspector::LastFailure;
@@ -63,7 +66,7 @@ pub const PODS_TARGET: &str = "supercargo_live::pods";
 const SLICE: Duration = Duration::from_millis(10);
 /// Decisions in a row before other tasks get their turn, however short they are: bindings should get under way.
 const CYCLES_IN_A_ROW: usize = 32;
-/// Facts and reports that are taken in a row before the next decision.
+/// Watch events and reports that are taken in a row before the next decision.
 const EVENTS_IN_A_ROW: usize = 512;
 const STATS_EVERY: Duration = Duration::from_secs(1);
 /// How long bindings that are on their way may take when the scheduler is asked to stop.
@@ -95,13 +98,13 @@ pub struct Parts {
 enum Report {
     /// A pod that waited has its permission.
     Permitted(Name),
-    Bound(Bound),
+    Bound(FinishedBinding),
     Answered(Answered),
     /// An extender is done with a question that others may still have.
     Freed,
     PluginChanged(Name),
     Asked(inspector::Question),
-    /// A plugin looks at the picture.
+    /// A plugin looks at the cache.
     Look(Look),
     /// A plugin waits for a check.
     Check(u64, WaitingCheck),
@@ -113,7 +116,7 @@ enum Report {
     LookAgain(Name, Name),
 }
 
-/// A pod that is on its node in our books, and not yet in the API server's, as far as we know.
+/// An assumed pod: on its node in our cache, and not yet at the API server, as far as we know.
 struct Assumed {
     pod: Arc<Pod>,
     node: Name,
@@ -303,8 +306,14 @@ impl Scheduler {
 
     /// The next pod, if we may decide at all.
     fn next_pod(&mut self) -> Option<Popped> {
-        let leads = self.lease.as_ref().is_none_or(Lease::is_held);
+        let leads = self.lease.as_ref().is_none_or(Lease::is_held) || bugs::is_on(Bug::BindsWithoutLease);
         let may = self.unsynced.is_empty() && leads && !self.binding_turns.are_many();
+        let is_hopeless = |pending: PendingPod<'_>| {
+            pending.place == QueuePlace::Unschedulable && pending.pod.spec.priority > 0
+        };
+        let may = may
+            && !(bugs::is_on(Bug::WaitingPodsUseUpTheLimit) && self.assumed.len() >= 2)
+            && !(bugs::is_on(Bug::HopelessPodHoldsUpOthers) && self.queue.pending().any(is_hopeless));
         let at = At { now: self.world.uptime(), cluster: self.engine.cluster() };
         if may { self.queue.pop(at) } else { None }
     }
@@ -341,7 +350,7 @@ impl Scheduler {
         }
     }
 
-    /// Runs checks on the picture as it is now.
+    /// Runs checks on the cache as it is now.
     fn with_checks(&mut self, run: impl FnOnce(&mut Checks, &View<'_>)) {
         let Self { checks, engine, queue, .. } = self;
         let view = View { cluster: engine.cluster(), nominations: engine.nominations(), pending: queue };
@@ -372,7 +381,7 @@ impl Scheduler {
     }
 
     /// Takes a pod out of the queue, wherever it is there. Where it was.
-    fn leave_queue(&mut self, uid: &str, why: Removal) -> Option<Place> {
+    fn leave_queue(&mut self, uid: &str, why: Removal) -> Option<QueuePlace> {
         let now = self.world.uptime();
         let (cluster, nominations) = self.engine.cluster_and_nominations();
         self.queue.remove(uid, why, nominations, At { now, cluster })

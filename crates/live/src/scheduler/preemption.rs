@@ -32,6 +32,6 @@ impl PreemptionCycle for Scheduler {
     }
 
     fn clear_nomination(&mut self, pod: &Arc<Pod>) {
-        self.reporter.nominates(pod, status::Nomination::Clear);
+        self.reporter.nominates(pod, status::NominatingInfo::Clear);
     }
 }

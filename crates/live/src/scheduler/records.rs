@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use supercargo_engine::{Cause, Decision, QueueName, QueueObserver, Removal};
+use supercargo_engine::{Decision, QueueName, QueueObserver, QueueingCause, Removal};
 use supercargo_model::{Key, Name, Pod};
 use tokio::sync::Notify;
 
@@ -81,7 +81,7 @@ pub enum RecordKind {
         /// Which one.
         queue: QueueName,
         /// Why.
-        cause: Cause,
+        cause: QueueingCause,
     },
     /// It is not waiting any more: the watch shows it on a node, or it is gone.
     Left {
@@ -291,7 +291,7 @@ struct OfQueue {
 }
 
 impl QueueObserver for OfQueue {
-    fn queued(&self, pod: &Pod, queue: QueueName, cause: Cause) {
+    fn queued(&self, pod: &Pod, queue: QueueName, cause: QueueingCause) {
         if self.shared.is_followed(false) {
             keep(&self.shared, &self.world, pod, RecordKind::Queued { queue, cause });
         }

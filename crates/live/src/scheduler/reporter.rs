@@ -6,7 +6,7 @@ use super::status_writer::{StatusWriter, Statuses};
 use crate::{
     events::{self, Busy, Event, EventRecorder},
     lease::Lease,
-    status::{Condition, Nomination, Reason},
+    status::{Condition, NominatingInfo, Reason},
     world::SharedWorld,
 };
 
@@ -52,7 +52,7 @@ impl Reporter {
     }
 
     /// A pod was not scheduled. What becomes of its nominated node, if anything does.
-    pub(super) fn failed(&self, pod: &Pod, reason: Reason, message: &str, nomination: Nomination) {
+    pub(super) fn failed(&self, pod: &Pod, reason: Reason, message: &str, nomination: NominatingInfo) {
         self.recorder.record(Event::failed_scheduling(pod, message));
         let condition = Condition { reason, message: message.to_owned(), generation: pod.generation };
         self.statuses().want(pod, Some(condition), nomination);
@@ -69,7 +69,7 @@ impl Reporter {
     }
 
     /// What a pod's status says about its nominated node changes.
-    pub(super) fn nominates(&self, pod: &Pod, nomination: Nomination) {
+    pub(super) fn nominates(&self, pod: &Pod, nomination: NominatingInfo) {
         self.statuses().want(pod, None, nomination);
     }
 

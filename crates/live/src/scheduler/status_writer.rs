@@ -15,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 use super::HashMap;
 use crate::{
     lease::Lease,
-    status::{Condition, Nomination, Reported},
+    status::{Condition, NominatingInfo, Reported},
     world::SharedWorld,
 };
 
@@ -31,7 +31,7 @@ struct Entry {
     version: Name,
     reported: Reported,
     condition: Option<Condition>,
-    nomination: Nomination,
+    nomination: NominatingInfo,
     /// A writer has it, or it waits for one.
     due: bool,
     /// Nothing more is wanted of it: the entry goes when a write that is under way has ended.
@@ -92,7 +92,7 @@ pub(super) struct Statuses(Arc<Shared>);
 
 impl Statuses {
     /// Makes a pod's status say this, soon. What was wanted before and not written yet is not written any more.
-    pub(super) fn want(&self, pod: &Pod, condition: Option<Condition>, nomination: Nomination) {
+    pub(super) fn want(&self, pod: &Pod, condition: Option<Condition>, nomination: NominatingInfo) {
         let mut state = self.0.state();
         let State { pods, due, .. } = &mut *state;
         let entry = pods.entry(pod.uid.clone()).or_insert_with(|| Entry {
@@ -100,7 +100,7 @@ impl Statuses {
             version: pod.version.0.clone(),
             reported: Reported::of(pod),
             condition: None,
-            nomination: Nomination::Keep,
+            nomination: NominatingInfo::Keep,
             due: false,
             closed: false,
             waiting: Vec::new(),
@@ -114,7 +114,7 @@ impl Statuses {
         if condition.is_some() {
             entry.condition = condition;
         }
-        if nomination != Nomination::Keep {
+        if nomination != NominatingInfo::Keep {
             entry.nomination = nomination;
         }
         if !std::mem::replace(&mut entry.due, true) {
@@ -122,6 +122,11 @@ impl Statuses {
             drop(state);
             self.0.wake.notify_one();
         }
+    }
+
+    /// Of how many pods something is known or wanted.
+    pub(super) fn len(&self) -> usize {
+        self.0.state().pods.len()
     }
 
     /// Ends when all that was wanted of a pod's status has been written, or given up.
@@ -199,7 +204,7 @@ async fn write(shared: &Shared, uid: &Name) {
             let Some(entry) = state.pods.get_mut(uid).filter(|entry| !entry.closed) else {
                 return;
             };
-            let nomination = std::mem::replace(&mut entry.nomination, Nomination::Keep);
+            let nomination = std::mem::replace(&mut entry.nomination, NominatingInfo::Keep);
             let condition = entry.condition.as_ref();
             entry.reported.update(&entry.key, uid, condition, nomination, shared.world.now())
         };

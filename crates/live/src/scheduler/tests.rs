@@ -352,6 +352,17 @@ fn a_pod_that_another_scheduler_binds_elsewhere_gives_its_room_back() {
 }
 
 #[test]
+fn a_pod_whose_binding_a_restored_server_has_forgotten_is_off_its_node() {
+    let scene = Scene::new(Bindings::Done);
+    scene.node("a", "1");
+    scene.pod_is_on("first", "a");
+    scene.run(1);
+    scene.pod("first");
+    scene.run(1);
+    assert_eq!(scene.sent(), ["first to a"], "it does not stand in its own way");
+}
+
+#[test]
 fn a_pod_that_is_gone_before_it_is_bound_gives_its_room_back() {
     let scene = Scene::new(Bindings::Hang);
     scene.node("a", "1");

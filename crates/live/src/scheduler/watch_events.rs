@@ -1,11 +1,12 @@
-//! Takes in what becomes known about the cluster: brings the picture up to date, and wakes the pods that it can help.
+//! Takes in what becomes known about the cluster: brings the cache up to date, and wakes the pods that it can help.
 
 use std::sync::Arc;
 
 use supercargo_engine::{At, Removal};
 use supercargo_framework::{
     binding_signal::CalledOff,
-    event::{Action, Change, Event, Resource},
+    bugs::{self, Bug},
+    event::{ActionType, Change, ClusterEvent, EventResource},
     handle::Dependency,
     points::Observed,
 };
@@ -25,7 +26,7 @@ impl Scheduler {
         self.handling_since = None;
     }
 
-    fn handled(&self, event: Event) {
+    fn handled(&self, event: ClusterEvent) {
         if let Some(began) = self.handling_since {
             self.meter.handled(event, self.world.uptime() - began);
         }
@@ -113,6 +114,9 @@ impl Scheduler {
         // What the server says counts for more than what we assumed.
         self.assumed_objects.server_tells(kind, &key);
         let before = self.engine.cluster().object(kind, &key);
+        if bugs::is_on(Bug::NamespaceLabelsUnseen) && kind == Kind::Namespace && before.is_some() {
+            return;
+        }
         self.engine.cluster_mut().put(object.clone());
         self.check_after_change_of(kind, &key);
         self.happened(Change::Other(before.as_ref(), Some(&object)));
@@ -149,6 +153,11 @@ impl Scheduler {
             // Its binding is on its way: only if that fails does this version count.
             self.queue.renew(pod);
         } else {
+            // A server that was set back to an earlier state has taken the binding back.
+            if let Some(before) = self.take_off_its_node(&key, &pod.uid) {
+                self.check_after_change_of(Kind::Pod, &key);
+                self.happened(Change::Pod(Some(&before), None));
+            }
             self.pod_waits(pod);
         }
     }
@@ -156,6 +165,14 @@ impl Scheduler {
     /// The watch shows a pod on a node. That it was ours to bind makes no difference to those who wait for such a pod: to
     /// them it comes now.
     fn pod_is_bound(&mut self, pod: Arc<Pod>) {
+        if bugs::is_on(Bug::ForeignPodsNotCounted) && self.engine.profile(&pod.spec.scheduler_name).is_none()
+        {
+            return;
+        }
+        let is_known = |node: &Name| self.engine.cluster().node(node).is_some();
+        if bugs::is_on(Bug::UnknownNodeAborts) && !pod.node.as_ref().is_some_and(is_known) {
+            panic!("a pod on a node that is not known");
+        }
         let assumed = self.assumed.remove(&pod.uid);
         self.last_failures.remove(&pod.uid);
         let was_assumed = assumed.is_some();
@@ -163,6 +180,7 @@ impl Scheduler {
             if pod.node.as_ref() == Some(&node) {
                 self.assumed_objects.keep(&pod.uid);
             } else {
+                assert!(!bugs::is_on(Bug::ForeignBindingAborts), "somebody else bound the pod");
                 tracing::warn!(pod = %pod.key(), ours = %node, theirs = pod.node.as_ref().map(tracing::field::display), "somebody else bound the pod");
                 self.unreserve(&ours, &node);
             }
@@ -174,6 +192,9 @@ impl Scheduler {
         }
         self.engine.cluster_mut().put_pod(pod.clone());
         self.check_after_change_of(Kind::Pod, &pod.key());
+        if bugs::is_on(Bug::OwnBindingWakesNobody) && was_assumed {
+            return;
+        }
         self.happened(Change::Pod(before.as_deref(), Some(&pod)));
     }
 
@@ -196,10 +217,10 @@ impl Scheduler {
             return;
         }
         let (now, pod) = (self.world.uptime(), self.engine.admit(pod));
-        let action = if self.queue.find(&pod.uid).is_some() { Action::Update } else { Action::Add };
+        let action = if self.queue.find(&pod.uid).is_some() { ActionType::Update } else { ActionType::Add };
         let (cluster, nominations) = self.engine.cluster_and_nominations();
         self.queue.add(pod, nominations, At { now, cluster });
-        self.handled(Event::new(Resource::UnscheduledPod, action));
+        self.handled(ClusterEvent::new(EventResource::UnscheduledPod, action));
     }
 
     pub(super) fn pod_is_gone(&mut self, key: &Key, uid: &Name) {
@@ -207,11 +228,17 @@ impl Scheduler {
         // The room of a pod that is being bound is told to be free below.
         let removal = if is_assumed { Removal::Bound } else { Removal::Deleted };
         if self.leave_queue(uid, removal).is_some() {
-            self.handled(Event::new(Resource::UnscheduledPod, Action::Delete));
+            self.handled(ClusterEvent::new(EventResource::UnscheduledPod, ActionType::Delete));
         }
-        self.queue.done(uid);
-        self.last_failures.remove(uid);
-        self.reporter.forget(uid);
+        if !bugs::is_on(Bug::DoneForgotten) {
+            self.queue.done(uid);
+        }
+        if !bugs::is_on(Bug::FailureKept) {
+            self.last_failures.remove(uid);
+        }
+        if !bugs::is_on(Bug::StatusKept) {
+            self.reporter.forget(uid);
+        }
         if is_assumed {
             self.assumed_pod_goes(uid);
             if let Some(assumed) = self.assumed.get_mut(uid) {
@@ -228,7 +255,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes a pod off its node, in our books; as it was there.
+    /// Takes a pod off its node in the cache; as it was there.
     pub(super) fn take_off_its_node(&mut self, key: &Key, uid: &Name) -> Option<Arc<Pod>> {
         let is_there = self.engine.cluster().pod(key).is_some_and(|known| known.uid == *uid);
         if is_there { self.engine.cluster_mut().remove_pod(key) } else { None }

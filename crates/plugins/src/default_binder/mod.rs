@@ -5,7 +5,7 @@ use std::sync::Arc;
 use supercargo_framework::{
     Status,
     handle::{Effect, HandleRef},
-    points::{Bind, Binding, Bound},
+    points::{Bind, BindOutcome, Binding},
     registry::Args,
 };
 use supercargo_model::{Name, Pod};
@@ -24,10 +24,10 @@ impl DefaultBinder {
 }
 
 impl Bind for DefaultBinder {
-    fn bind<'a>(&'a self, pod: &'a Arc<Pod>, node: &'a Name) -> Effect<'a, Result<Bound, Status>> {
+    fn bind<'a>(&'a self, pod: &'a Arc<Pod>, node: &'a Name) -> Effect<'a, Result<BindOutcome, Status>> {
         Box::pin(async move {
             self.0.connected()?.bind(Binding::new(pod, node)).await?;
-            Ok(Bound::Done)
+            Ok(BindOutcome::Done)
         })
     }
 }

@@ -5,9 +5,10 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::{Value, json};
 use supercargo_framework::{
+    bugs::{self, Bug},
     handle::{
-        ApiError, ApiFailure, ApiRequest, ApiResource, Handle, Level, Measured, ObjectReference, Occurrence,
-        Verb, Work,
+        ApiError, ApiFailure, ApiRequest, ApiResource, Handle, LogLevel, Measurement, ObjectReference,
+        Occurrence, Verb, Work,
     },
     turns::Turns,
 };
@@ -78,7 +79,7 @@ impl Eviction {
             self.handle.sleep(AFTER_FAILURE).await;
         }
         let took = self.handle.uptime() - started;
-        self.handle.measure(Measured::Evicted { success: failed.is_none(), took });
+        self.handle.measure(Measurement::Evicted { success: failed.is_none(), took });
         match failed {
             Some(why) => self.has_failed(&why),
             None => self.wait_for_watch(),
@@ -91,7 +92,7 @@ impl Eviction {
             self.preemptor.key(),
             self.node
         );
-        self.handle.log(Level::Warn, &line);
+        self.handle.log(LogLevel::Warn, &line);
         self.over();
         self.handle.activate(self.preemptor.uid.clone());
     }
@@ -102,14 +103,18 @@ impl Eviction {
         let (late, handle) = (self.handle.sleep(WATCH_DELAY), self.handle.clone());
         let wait = async move {
             late.await;
-            self.over();
+            if !bugs::is_on(Bug::LeavingVictimsUnseen) {
+                self.over();
+            }
         };
         handle.spawn(Work::Other, Box::pin(wait));
     }
 
     /// Whatever the watch shows, the pod may be tried again; and is, if something would have given it its turn meanwhile.
     fn over(&self) {
-        self.under_way.end(&self.preemptor.uid);
+        for other in self.under_way.end(&self.preemptor.uid) {
+            self.handle.look_again(other, NAME.into());
+        }
         self.handle.look_again(self.preemptor.uid.clone(), NAME.into());
     }
 

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use supercargo_framework::{
     Code, Status, Verdict,
-    event::{Action, EventInterest, Resource},
-    handle::{Handle, HandleRef, Level, Measured, View, Work},
+    bugs::{self, Bug},
+    event::{ActionType, EventInterest, EventResource},
+    handle::{Handle, HandleRef, LogLevel, Measurement, View, Work},
     points::{Observe, Observed, PostFilter, PreEnqueue, Requeue},
     preemption::{
         Candidate, FilterRunner, NodeVerdicts, Nomination, NotNominated, PreemptionCycle, Rejection,
@@ -107,7 +108,7 @@ impl DefaultPreemption {
         pod: &Pod,
         verdicts: &NodeVerdicts,
     ) -> Result<Nomination, NotNominated> {
-        check_eligible(runner, pod, verdicts)?;
+        self.check_eligible(runner, pod, verdicts)?;
         let cluster = runner.cluster();
         if cluster.node_count() == 0 {
             return Err(Status::error("no nodes available").into());
@@ -122,6 +123,30 @@ impl DefaultPreemption {
             Some(best) => Ok(Nomination::new(best.node, best.victims)),
             None => Err(Status::unschedulable("no candidate node for preemption").into()),
         }
+    }
+
+    /// A pod may evict others unless it says never, or an eviction for it is still under way. So is one for others on its
+    /// nominated node: it counts them as there already, and with their victims finds its own room taken.
+    fn check_eligible(&self, runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts) -> Verdict {
+        if pod.spec.never_preempts {
+            return Err(Status::unschedulable(NEVER));
+        }
+        let nominated = (pod.nominated_node.as_ref()).and_then(|name| runner.cluster().node(name));
+        let Some(node) = nominated else {
+            return Ok(());
+        };
+        let hopeless = verdicts.of(node.id).code == Code::UnschedulableAndUnresolvable;
+        let leaving = |other: &Pod| other.terminating && other.preempted && is_victim(other, pod);
+        if bugs::is_on(Bug::VictimsEvictedAgain) {
+            return Ok(());
+        }
+        let expected = || self.under_way.expects_on(node.name());
+        if !hopeless && (expected() || node.pods.iter().any(|other| leaving(other))) {
+            return Err(Status::unschedulable(
+                "not eligible due to a terminating pod on the nominated node.",
+            ));
+        }
+        Ok(())
     }
 
     /// Tries nodes from a random one on, until there are candidates enough.
@@ -168,13 +193,14 @@ impl DefaultPreemption {
         nomination: &Nomination,
     ) {
         let Nomination { node, victims, .. } = nomination;
-        let to_go: Vec<&Arc<Pod>> = victims.iter().filter(|victim| !victim.terminating).collect();
+        let again = bugs::is_on(Bug::VictimsEvictedAgain);
+        let to_go: Vec<&Arc<Pod>> = victims.iter().filter(|victim| !victim.terminating || again).collect();
         if to_go.is_empty() {
             return;
         }
-        handle.measure(Measured::Victims(victims.len()));
+        handle.measure(Measurement::Victims(victims.len()));
         let line = format!("preempting: pod={} node={node} victims={}", pod.key(), victims.len());
-        handle.log(Level::Info, &line);
+        handle.log(LogLevel::Info, &line);
         for other in less_important(&cycle.view(), pod, node) {
             cycle.clear_nomination(&other);
         }
@@ -220,25 +246,9 @@ fn nothing_found(refusals: NodeVerdicts, node_count: usize) -> NotNominated {
     }
 }
 
-/// A pod may evict others unless it says never, or an eviction for it is still under way.
-fn check_eligible(runner: &dyn FilterRunner, pod: &Pod, verdicts: &NodeVerdicts) -> Verdict {
-    if pod.spec.never_preempts {
-        return Err(Status::unschedulable(NEVER));
-    }
-    let nominated = (pod.nominated_node.as_ref()).and_then(|name| runner.cluster().node(name));
-    let Some(node) = nominated else {
-        return Ok(());
-    };
-    let hopeless = verdicts.of(node.id).code == Code::UnschedulableAndUnresolvable;
-    let leaving = |other: &Pod| other.terminating && other.preempted && is_victim(other, pod);
-    if !hopeless && node.pods.iter().any(|other| leaving(other)) {
-        return Err(Status::unschedulable("not eligible due to a terminating pod on the nominated node."));
-    }
-    Ok(())
-}
-
 fn is_victim(other: &Pod, pod: &Pod) -> bool {
     other.spec.priority < pod.spec.priority
+        || bugs::is_on(Bug::EqualsAreEvicted) && other.spec.priority == pod.spec.priority
 }
 
 impl PostFilter for DefaultPreemption {
@@ -266,7 +276,8 @@ impl PostFilter for DefaultPreemption {
         if pod.spec.never_preempts {
             return Some(in_words(Status::unschedulable(NEVER).into()));
         }
-        if pod.nominated_node.is_some() || cluster.node_count() == 0 {
+        let is_asked = bugs::is_on(Bug::EqualsAreEvicted);
+        if pod.nominated_node.is_some() || cluster.node_count() == 0 || is_asked {
             return None;
         }
         let lowest = cluster.groups().lowest_priority();
@@ -313,7 +324,7 @@ impl Requeue for DefaultPreemption {
     /// A pod that is held back for its evictions is let in by whoever carries them out. That a pod is deleted does not
     /// let it in, as others may still have to go.
     fn events(&self) -> Vec<EventInterest> {
-        vec![EventInterest::new(Resource::Pod, [Action::Delete]).if_pod(|_, _, _| false)]
+        vec![EventInterest::new(EventResource::Pod, [ActionType::Delete]).if_pod(|_, _, _| false)]
     }
 }
 

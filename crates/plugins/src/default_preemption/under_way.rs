@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use supercargo_framework::bugs::{self, Bug};
 use supercargo_model::{Key, Name, Pod};
 
 /// The preemptions that are under way.
@@ -32,22 +33,32 @@ impl UnderWay {
         self.locked().preemptors.contains(preemptor)
     }
 
+    /// Whether a victim is expected to leave a node.
+    pub(super) fn expects_on(&self, node: &str) -> bool {
+        self.locked().victims.by_node.contains_key(node)
+    }
+
     /// A pod leaves, or has left: if no other victim is expected to leave its node, those that wait for the room may be
     /// tried again.
     pub(super) fn leaves(&self, victim: &Key) {
+        if bugs::is_on(Bug::LeavingVictimsUnseen) {
+            return;
+        }
         let mut state = self.locked();
         for preemptor in state.victims.leaves(victim) {
             state.preemptors.remove(&preemptor);
         }
     }
 
-    /// Whatever is seen, a pod may be tried again.
-    pub(super) fn end(&self, preemptor: &Name) {
+    /// Whatever is seen, a pod may be tried again. The others that waited for its victims only: no event tells them.
+    pub(super) fn end(&self, preemptor: &Name) -> Vec<Name> {
         let mut state = self.locked();
-        for other in state.victims.forget(preemptor) {
-            state.preemptors.remove(&other);
+        let others = state.victims.forget(preemptor);
+        for other in &others {
+            state.preemptors.remove(other);
         }
         state.preemptors.remove(preemptor);
+        others
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
@@ -102,5 +113,37 @@ impl ExpectedVictims {
             true => self.by_node.remove(node).unwrap_or_default().into_keys().collect(),
             false => Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use supercargo_model::testing::pod;
+
+    use super::*;
+
+    fn victim(name: &str) -> Arc<Pod> {
+        pod(name).pod()
+    }
+
+    #[test]
+    fn those_who_waited_for_the_same_node_are_told_when_a_preemption_is_given_up() {
+        let (under_way, node) = (UnderWay::default(), "n".into());
+        let (first, second): (Name, Name) = ("first".into(), "second".into());
+        under_way.begin(&first, &node, &[victim("a")]);
+        under_way.begin(&second, &node, &[victim("b")]);
+        under_way.leaves(&victim("a").key());
+        assert!(under_way.holds(&first), "the other's victim is still there");
+        assert_eq!(under_way.end(&second), std::slice::from_ref(&first));
+        assert!(!under_way.holds(&first) && !under_way.holds(&second));
+    }
+
+    #[test]
+    fn a_victim_is_expected_until_it_leaves() {
+        let (under_way, node) = (UnderWay::default(), "n".into());
+        under_way.begin(&"first".into(), &node, &[victim("a")]);
+        assert!(under_way.expects_on("n") && !under_way.expects_on("other"));
+        under_way.leaves(&victim("a").key());
+        assert!(!under_way.expects_on("n"));
     }
 }

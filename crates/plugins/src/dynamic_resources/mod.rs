@@ -7,8 +7,8 @@ use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
     assumed::ReserveCycle,
     event::{
-        Action::{Add, Update, UpdateNodeAllocatable, UpdateNodeLabel, UpdatePodGeneratedResourceClaim},
-        EventInterest, Resource,
+        ActionType::{Add, Update, UpdateNodeAllocatable, UpdateNodeLabel, UpdatePodGeneratedResourceClaim},
+        EventInterest, EventResource,
     },
     fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
     handle::Effect,
@@ -129,12 +129,12 @@ impl PreBind for DynamicResources {
 impl Requeue for DynamicResources {
     fn events(&self) -> Vec<EventInterest> {
         vec![
-            EventInterest::new(Resource::Node, [Add, UpdateNodeLabel, UpdateNodeAllocatable]),
-            EventInterest::new(Resource::ResourceClaim, [Add, Update]),
-            EventInterest::new(Resource::Pod, [UpdatePodGeneratedResourceClaim])
+            EventInterest::new(EventResource::Node, [Add, UpdateNodeLabel, UpdateNodeAllocatable]),
+            EventInterest::new(EventResource::ResourceClaim, [Add, Update]),
+            EventInterest::new(EventResource::Pod, [UpdatePodGeneratedResourceClaim])
                 .if_pod(|pod, _, after| after.is_some_and(|after| after.uid == pod.uid)),
-            EventInterest::new(Resource::DeviceClass, [Add, Update]),
-            EventInterest::new(Resource::ResourceSlice, [Add, Update]),
+            EventInterest::new(EventResource::DeviceClass, [Add, Update]),
+            EventInterest::new(EventResource::ResourceSlice, [Add, Update]),
         ]
     }
 }

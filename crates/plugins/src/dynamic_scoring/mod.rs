@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Deserialize;
 use supercargo_framework::{
     ScoreInput, Status, Verdict,
-    handle::{HandleRef, Level, Measured, ObjectReference, Occurrence},
+    handle::{HandleRef, LogLevel, Measurement, ObjectReference, Occurrence},
     normalize,
     points::{NormalizeScore, Observe, Observed, Score},
     registry::Args,
 };
-use supercargo_manifest::{Problem, Problems, Source};
+use supercargo_manifest::{Problem, Problems, Source, clip};
 use supercargo_model::{
     Cluster, ConfigMap, Key, Name,
     object::{Kind, Object},
@@ -81,11 +81,11 @@ impl PreferencesReference {
     }
 }
 
-/// A problem in one line, for where there is no room for an excerpt.
+/// A problem in one line, for where there is no room for an excerpt: cut, if the text makes it long.
 pub fn in_a_line(problem: &Problem) -> String {
     let line = problem.at.map(|at| format!("line {}: ", at.line)).unwrap_or_default();
     let separator = if problem.path.is_empty() { "" } else { ": " };
-    format!("{line}{}{separator}{}", problem.path, problem.message)
+    clip(&format!("{line}{}{separator}{}", problem.path, problem.message)).into_owned()
 }
 
 /// The plugin.
@@ -123,7 +123,7 @@ impl DynamicScoring {
             (texts.last, texts.broken) = (None, None);
         }
         if std::mem::replace(&mut texts.missing, missing) != missing {
-            self.handle.measure(Measured::MissingInput(missing));
+            self.handle.measure(Measurement::MissingInput(missing));
         }
     }
 
@@ -155,7 +155,7 @@ impl DynamicScoring {
     fn map_is(&self, map: &ConfigMap, uid: &Name, scheduler_name: &Name) {
         let Some(text) = map.data.get(&self.place.key) else {
             self.is_missing(true);
-            self.log(Level::Warn, "DynamicScoring prefers no node: the ConfigMap has no such key", "");
+            self.log(LogLevel::Warn, "DynamicScoring prefers no node: the ConfigMap has no such key", "");
             return;
         };
         self.is_missing(false);
@@ -164,12 +164,12 @@ impl DynamicScoring {
                 let entries = format!(" entries={}", preferences.entries().len());
                 for warning in preferences.warnings() {
                     let reason = format!(" reason={:?}", in_a_line(warning));
-                    self.log(Level::Warn, "DynamicScoring is read, and something is odd", &reason);
+                    self.log(LogLevel::Warn, "DynamicScoring is read, and something is odd", &reason);
                 }
                 let mut texts = self.texts();
                 (texts.last, texts.broken) = (Some((text.clone(), Arc::new(preferences))), None);
                 drop(texts);
-                self.log(Level::Info, "DynamicScoring has changed", &entries);
+                self.log(LogLevel::Info, "DynamicScoring has changed", &entries);
             }
             Err(problems) => {
                 self.texts().broken = Some(text.clone());
@@ -183,8 +183,8 @@ impl DynamicScoring {
 
     fn tell_broken(&self, uid: &Name, scheduler_name: &Name, reason: &str) {
         let line = "DynamicScoring cannot be read; what held before still holds";
-        self.log(Level::Error, line, &format!(" reason={reason:?}"));
-        self.handle.measure(Measured::UnreadableInput);
+        self.log(LogLevel::Error, line, &format!(" reason={reason:?}"));
+        self.handle.measure(Measurement::UnreadableInput);
         self.handle.record(Occurrence {
             regarding: ObjectReference {
                 api_version: "v1".into(),
@@ -202,7 +202,7 @@ impl DynamicScoring {
         });
     }
 
-    fn log(&self, level: Level, line: &str, more: &str) {
+    fn log(&self, level: LogLevel, line: &str, more: &str) {
         let PreferencesReference { config_map, key } = &self.place;
         self.handle.log(level, &format!("{line}: config_map={config_map} key={key}{more}"));
     }
@@ -220,13 +220,13 @@ impl Observe for DynamicScoring {
             }
             Observed::Gone { kind: Kind::ConfigMap, key } if **key == self.place.config_map => {
                 self.is_missing(true);
-                self.log(Level::Info, "DynamicScoring prefers no node: the ConfigMap is gone", "");
+                self.log(LogLevel::Info, "DynamicScoring prefers no node: the ConfigMap is gone", "");
             }
             Observed::Missing { kind: Kind::ConfigMap, key } if **key == self.place.config_map => {
                 self.is_missing(true);
                 let profile = format!(" profile={scheduler_name}");
                 self.log(
-                    Level::Warn,
+                    LogLevel::Warn,
                     "DynamicScoring finds no ConfigMap, and so prefers none of the nodes",
                     &profile,
                 );

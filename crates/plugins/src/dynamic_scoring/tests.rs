@@ -370,3 +370,14 @@ fn arguments_name_the_place() {
         assert_eq!(paths.join(" "), fields);
     }
 }
+
+#[test]
+fn what_a_text_makes_long_is_cut() {
+    let key = "k".repeat(1 << 20);
+    let long = text(
+        &json!([{"score": 1, "selector": {"nodeInfoExpressions": [{"key": key, "operator": "Exists"}]}}]),
+    );
+    let status = scores(&told(&[node("a")], &long)).unwrap_err();
+    let message = status.message();
+    assert!(message.contains("nodeInfoExpressions[0].key") && message.len() < 1200, "{}", message.len());
+}

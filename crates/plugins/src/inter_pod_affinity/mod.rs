@@ -10,7 +10,7 @@ mod terms;
 
 use serde::Deserialize;
 use supercargo_framework::{
-    event::{Action, EventInterest, Resource},
+    event::{ActionType, EventInterest, EventResource},
     points::Requeue,
     registry::Args,
 };
@@ -63,9 +63,12 @@ fn all_match(terms: &[AffinityTerm], pod: &Pod) -> bool {
 impl Requeue for InterPodAffinity {
     fn events(&self) -> Vec<EventInterest> {
         vec![
-            EventInterest::new(Resource::Pod, [Action::Add, Action::UpdatePodLabel, Action::Delete])
-                .if_pod(pod_change_helps),
-            EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeLabel])
+            EventInterest::new(
+                EventResource::Pod,
+                [ActionType::Add, ActionType::UpdatePodLabel, ActionType::Delete],
+            )
+            .if_pod(pod_change_helps),
+            EventInterest::new(EventResource::Node, [ActionType::Add, ActionType::UpdateNodeLabel])
                 .if_node(node_change_helps),
         ]
     }

@@ -405,14 +405,14 @@ fn pods_that_come_to_match_or_cease_to_be_in_the_way_help() {
     let helps = |waiting: &Builder, before: Option<Builder>, after: Option<Builder>| {
         let (before, after) = (before.map(Builder::pod), after.map(Builder::pod));
         let action = match (&before, &after) {
-            (None, _) => Action::Add,
-            (_, None) => Action::Delete,
-            _ => Action::UpdatePodLabel,
+            (None, _) => ActionType::Add,
+            (_, None) => ActionType::Delete,
+            _ => ActionType::UpdatePodLabel,
         };
         let change = Change::Pod(before.as_deref(), after.as_deref());
         interest.helps(
             &supercargo_model::Cluster::default(),
-            Resource::Pod,
+            EventResource::Pod,
             action,
             &waiting.clone().pod(),
             &change,
@@ -449,10 +449,10 @@ fn nodes_that_come_into_a_domain_or_leave_one_help() {
     let helps = |waiting: &Builder, before: Option<Builder>, after: Builder| {
         let (before, after) = (before.map(Builder::node), after.node());
         let change = Change::Node(before.as_ref(), Some(&after));
-        let action = if before.is_some() { Action::UpdateNodeLabel } else { Action::Add };
+        let action = if before.is_some() { ActionType::UpdateNodeLabel } else { ActionType::Add };
         interest.helps(
             &supercargo_model::Cluster::default(),
-            Resource::Node,
+            EventResource::Node,
             action,
             &waiting.clone().pod(),
             &change,

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde::Deserialize;
 use supercargo_framework::{
     Detail, Prepared, ScoreInput, Status, Verdict,
-    event::{Action, EventInterest, Resource},
+    event::{ActionType, EventInterest, EventResource},
     normalize,
     points::{
         Filter, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Requeue, ScoreNode,
@@ -183,7 +183,7 @@ impl NormalizeScore for NodeAffinity {
 impl Requeue for NodeAffinity {
     fn events(&self) -> Vec<EventInterest> {
         let added = self.added.required.clone();
-        vec![EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeLabel]).if_node(
+        vec![EventInterest::new(EventResource::Node, [ActionType::Add, ActionType::UpdateNodeLabel]).if_node(
             move |pod, before, after| {
                 after.is_some_and(|node| {
                     matches(added.as_ref(), node) && required_node_affinity(&pod.spec, node)

@@ -197,8 +197,8 @@ fn only_a_node_that_comes_to_match_helps() {
         let change = Change::Node(before, Some(after));
         interest.helps(
             &supercargo_model::Cluster::default(),
-            Resource::Node,
-            Action::UpdateNodeLabel,
+            EventResource::Node,
+            ActionType::UpdateNodeLabel,
             &pod,
             &change,
         )

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     Detail, Prepared, Status, Verdict,
-    event::{Action, EventInterest, Resource},
+    event::{ActionType, EventInterest, EventResource},
     fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
@@ -47,13 +47,12 @@ impl Filter for NodeDeclaredFeatures {
 impl Requeue for NodeDeclaredFeatures {
     fn events(&self) -> Vec<EventInterest> {
         vec![
-            EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeDeclaredFeature]).if_node(
-                |_, before, after| {
+            EventInterest::new(EventResource::Node, [ActionType::Add, ActionType::UpdateNodeDeclaredFeature])
+                .if_node(|_, before, after| {
                     let features = |node: &supercargo_model::Node| node.declared_features.clone();
                     before.map(features) != after.map(features)
-                },
-            ),
-            EventInterest::new(Resource::Pod, [Action::Update]).if_pod(|pod, before, after| {
+                }),
+            EventInterest::new(EventResource::Pod, [ActionType::Update]).if_pod(|pod, before, after| {
                 let features = |pod: &Pod| pod.spec.required_features.clone();
                 after.is_some_and(|after| after.uid == pod.uid) && before.map(features) != after.map(features)
             }),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     Detail, Prepared, Status, Verdict,
-    event::{Action, EventInterest, Resource},
+    event::{ActionType, EventInterest, EventResource},
     fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, Requeue},
 };
@@ -37,7 +37,7 @@ impl Filter for NodeName {
 
 impl Requeue for NodeName {
     fn events(&self) -> Vec<EventInterest> {
-        vec![EventInterest::new(Resource::Node, [Action::Add])]
+        vec![EventInterest::new(EventResource::Node, [ActionType::Add])]
     }
 }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     Detail, Prepared, Status, Verdict,
+    bugs::{self, Bug},
     details::listed,
-    event::{Action, EventInterest, Resource},
+    event::{ActionType, EventInterest, EventResource},
     fast::{CLOSED, Compiled, FastFilter, FilterPart, NodeFilter, OPEN},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
@@ -62,13 +63,13 @@ impl Filter for NodePorts {
 impl Requeue for NodePorts {
     fn events(&self) -> Vec<EventInterest> {
         vec![
-            EventInterest::new(Resource::Pod, [Action::Delete]).if_pod(|pod, deleted, _| {
-                deleted.is_some_and(|deleted| {
+            EventInterest::new(EventResource::Pod, [ActionType::Delete]).if_pod(|pod, deleted, _| {
+                deleted.filter(|_| !bugs::is_on(Bug::FreedPortUnseen)).is_some_and(|deleted| {
                     (deleted.node.is_some() || deleted.nominated_node.is_some())
                         && conflict(&pod.spec.host_ports, &UsedPorts::of(&deleted.spec.host_ports))
                 })
             }),
-            EventInterest::new(Resource::Node, [Action::Add]),
+            EventInterest::new(EventResource::Node, [ActionType::Add]),
         ]
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     Prepared, Status,
+    bugs::{self, Bug},
     fast::{
         CLOSED, Compiled, FastFilter, FastScore, FilterPart, NodeFilter, NodeScore, OPEN, RawScores,
         ScorePart,
@@ -116,6 +117,9 @@ impl NodeFilter for Wanted {
 
 impl FastFilter for NodeResourcesFit {
     fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
+        if bugs::is_on(Bug::FreeRoomWraps) {
+            return Compiled::NoFastForm;
+        }
         let mut scalars: Vec<(Name, f64)> = (pod.spec.requests.fit.scalars.iter())
             .filter(|(name, amount)| *amount != 0 && !self.ignores(name))
             .map(|(name, amount)| (name.clone(), *amount as f64))

@@ -14,8 +14,9 @@ use std::{
 use serde::Deserialize;
 use supercargo_framework::{
     Code, Detail, Prepared, ScoreInput, Status, Verdict,
+    bugs::{self, Bug},
     details::RefusalKind,
-    event::{Action, EventInterest, Resource},
+    event::{ActionType, EventInterest, EventResource},
     points::{Filter, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Requeue, ScoreNode},
     registry::Args,
 };
@@ -216,6 +217,9 @@ impl Shortage {
     }
 
     fn check(&mut self, wanted: i64, used: i64, all: i64, reason: impl Fn() -> Cow<'static, str>) {
+        if bugs::is_on(Bug::FreeRoomWraps) && used > all {
+            return;
+        }
         if wanted > 0 && wanted > all.saturating_sub(used) {
             self.reasons.push(reason());
             self.hopeless |= wanted > all;
@@ -327,22 +331,20 @@ impl Requeue for NodeResourcesFit {
     fn events(&self) -> Vec<EventInterest> {
         let placed = |pod: &Pod| pod.node.is_some() || pod.nominated_node.is_some();
         vec![
-            EventInterest::new(Resource::Pod, [Action::Delete, Action::UpdatePodScaleDown]).if_pod(
-                move |pod, before, after| match (before, after) {
+            EventInterest::new(EventResource::Pod, [ActionType::Delete, ActionType::UpdatePodScaleDown])
+                .if_pod(move |pod, before, after| match (before, after) {
                     (Some(deleted), None) => placed(deleted),
                     (Some(before), Some(after)) => {
                         after.uid == pod.uid || (after.node.is_some() && shrank(pod, before, after))
                     }
                     _ => true,
-                },
-            ),
-            EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeAllocatable]).if_node(
-                |pod, before, after| {
+                }),
+            EventInterest::new(EventResource::Node, [ActionType::Add, ActionType::UpdateNodeAllocatable])
+                .if_node(|pod, before, after| {
                     after.is_some_and(|after| {
                         fits_empty(pod, after) && before.is_none_or(|before| grew(pod, before, after))
                     })
-                },
-            ),
+                }),
         ]
     }
 }

@@ -467,17 +467,17 @@ fn pods_that_free_something_wanted_help() {
     let interest = &default_plugin().events()[0];
     let helps = |action, before: &Pod, after: Option<&Pod>| {
         let change = Change::Pod(Some(before), after);
-        interest.helps(&supercargo_model::Cluster::default(), Resource::Pod, action, &waiting, &change)
+        interest.helps(&supercargo_model::Cluster::default(), EventResource::Pod, action, &waiting, &change)
     };
     let bound = pod("q").on("n").pod();
     let nominated = pod("q").set("/status/nominatedNodeName", "n").pod();
-    assert!(helps(Action::Delete, &bound, None));
-    assert!(helps(Action::Delete, &nominated, None));
-    assert!(!helps(Action::Delete, &pod("q").pod(), None));
+    assert!(helps(ActionType::Delete, &bound, None));
+    assert!(helps(ActionType::Delete, &nominated, None));
+    assert!(!helps(ActionType::Delete, &pod("q").pod(), None));
 
     let with = |cpu: &str, memory: &str| pod("q").container(&[("cpu", cpu), ("memory", memory)]);
     let shrinks = |before: Builder, after: Builder| {
-        helps(Action::UpdatePodScaleDown, &before.pod(), Some(&after.pod()))
+        helps(ActionType::UpdatePodScaleDown, &before.pod(), Some(&after.pod()))
     };
     assert!(shrinks(with("2", "2").on("n"), with("1", "2").on("n")));
     assert!(!shrinks(with("1", "2").on("n"), with("2", "2").on("n")), "it grows");
@@ -495,8 +495,8 @@ fn nodes_that_could_hold_the_pod_and_grew_help() {
         let before = before.map(Builder::node);
         let after = after.node();
         let change = Change::Node(before.as_ref(), Some(&after));
-        let action = if before.is_some() { Action::UpdateNodeAllocatable } else { Action::Add };
-        interest.helps(&supercargo_model::Cluster::default(), Resource::Node, action, &waiting, &change)
+        let action = if before.is_some() { ActionType::UpdateNodeAllocatable } else { ActionType::Add };
+        interest.helps(&supercargo_model::Cluster::default(), EventResource::Node, action, &waiting, &change)
     };
     let has = |cpu: &str, gpu: &str| node("n").allocatable("cpu", cpu).allocatable("example.com/gpu", gpu);
     assert!(helps(None, has("2", "1")));

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde_json::json;
 use supercargo_framework::{
     Detail, Prepared, Status, Verdict,
-    event::{Action, EventInterest, Resource},
+    event::{ActionType, EventInterest, EventResource},
     fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, Requeue},
 };
 use supercargo_model::{
     Cluster, NodeInfo, Pod,
-    taint::{Effect, Taint},
+    taint::{Taint, TaintEffect},
 };
 
 use crate::fast_parts::ByTaintClass;
@@ -27,7 +27,7 @@ const UNSCHEDULABLE: &str = "node(s) were unschedulable";
 pub struct NodeUnschedulable;
 
 fn tolerates_cordon(pod: &Pod) -> bool {
-    let cordon = Taint { key: CORDON_TAINT.into(), value: "".into(), effect: Effect::NoSchedule };
+    let cordon = Taint { key: CORDON_TAINT.into(), value: "".into(), effect: TaintEffect::NoSchedule };
     pod.spec.tolerations.tolerate(&cordon)
 }
 
@@ -51,15 +51,15 @@ impl Filter for NodeUnschedulable {
 impl Requeue for NodeUnschedulable {
     fn events(&self) -> Vec<EventInterest> {
         vec![
-            EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeTaint]).if_node(
+            EventInterest::new(EventResource::Node, [ActionType::Add, ActionType::UpdateNodeTaint]).if_node(
                 |_, before, after| {
                     let was_open = before.is_some_and(|node| !node.unschedulable);
                     !was_open && after.is_some_and(|node| !node.unschedulable)
                 },
             ),
-            EventInterest::new(Resource::Pod, [Action::UpdatePodToleration]).if_pod(|pod, _, after| {
-                after.is_some_and(|after| after.uid == pod.uid && tolerates_cordon(after))
-            }),
+            EventInterest::new(EventResource::Pod, [ActionType::UpdatePodToleration]).if_pod(
+                |pod, _, after| after.is_some_and(|after| after.uid == pod.uid && tolerates_cordon(after)),
+            ),
         ]
     }
 }

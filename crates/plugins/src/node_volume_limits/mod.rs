@@ -7,7 +7,7 @@ use std::{
 
 use supercargo_framework::{
     Detail, Prepared, Status, Verdict,
-    event::{Action, EventInterest, Resource},
+    event::{ActionType, EventInterest, EventResource},
     fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
@@ -168,10 +168,10 @@ fn may_be_attached(volume: &Volume) -> bool {
 
 impl Requeue for NodeVolumeLimits {
     fn events(&self) -> Vec<EventInterest> {
-        use Action::{Add, Delete, Update};
+        use ActionType::{Add, Delete, Update};
         vec![
-            EventInterest::new(Resource::CsiNode, [Add]),
-            EventInterest::new(Resource::CsiNode, [Update]).if_object(|_, before, after| {
+            EventInterest::new(EventResource::CsiNode, [Add]),
+            EventInterest::new(EventResource::CsiNode, [Update]).if_object(|_, before, after| {
                 match (before, after) {
                     (Some(Object::CsiNode(before)), Some(Object::CsiNode(after))) => {
                         raises_a_limit(before, after)
@@ -179,20 +179,20 @@ impl Requeue for NodeVolumeLimits {
                     _ => true,
                 }
             }),
-            EventInterest::new(Resource::Pod, [Delete])
+            EventInterest::new(EventResource::Pod, [Delete])
                 .if_pod(|_, deleted, _| deleted.is_none_or(held_attachable_volumes)),
-            EventInterest::new(Resource::PersistentVolumeClaim, [Add]).if_object(
-                |pod, _, added| match added {
+            EventInterest::new(EventResource::PersistentVolumeClaim, [Add]).if_object(|pod, _, added| {
+                match added {
                     Some(Object::PersistentVolumeClaim(claim)) => uses(pod, claim),
                     _ => true,
-                },
-            ),
-            EventInterest::new(Resource::VolumeAttachment, [Delete]).if_object(
-                |pod, deleted, _| match deleted {
+                }
+            }),
+            EventInterest::new(EventResource::VolumeAttachment, [Delete]).if_object(|pod, deleted, _| {
+                match deleted {
                     Some(Object::VolumeAttachment(deleted)) => may_use_driver(pod, deleted),
                     _ => true,
-                },
-            ),
+                }
+            }),
         ]
     }
 }

@@ -238,21 +238,22 @@ fn events_about_objects() {
     let waiting = || pod("p").claim("c").set("/spec/volumes/-", json!({"name": "v", "ephemeral": {}}));
     let limit = |before, after| {
         let node = |limit| Some(csi_node(&[(DRIVER, limit)]));
-        helps(waiting(), Resource::CsiNode, Action::Update, node(before), node(after))
+        helps(waiting(), EventResource::CsiNode, ActionType::Update, node(before), node(after))
     };
     assert!(limit(Some(1), Some(2)));
     assert!(!limit(Some(2), Some(1)));
     assert!(!limit(Some(1), None)); // as kube-scheduler has it: no limit reads as 0
     assert!(limit(None, Some(1)));
-    assert!(helps(waiting(), Resource::CsiNode, Action::Add, None, Some(csi_node(&[]))));
-    let added = |claim| helps(waiting(), Resource::PersistentVolumeClaim, Action::Add, None, Some(claim));
+    assert!(helps(waiting(), EventResource::CsiNode, ActionType::Add, None, Some(csi_node(&[]))));
+    let added =
+        |claim| helps(waiting(), EventResource::PersistentVolumeClaim, ActionType::Add, None, Some(claim));
     assert!(added(claim("c", json!({}))));
     assert!(added(claim("p-v", json!({}))));
     assert!(!added(claim("d", json!({}))));
     assert!(!added(claim("c", json!({})).namespace("other")));
     let detached = |pod, attacher| {
         let attachment = Some(attachment("1", attacher, "a"));
-        helps(pod, Resource::VolumeAttachment, Action::Delete, attachment, None)
+        helps(pod, EventResource::VolumeAttachment, ActionType::Delete, attachment, None)
     };
     assert!(detached(waiting(), "any"));
     let ebs = |id: &str| disk("p", json!({"awsElasticBlockStore": {"volumeID": id}}));
@@ -271,8 +272,8 @@ fn only_pods_with_volumes_on_a_node_help() {
         events.iter().any(|interest| {
             interest.helps(
                 &supercargo_model::Cluster::default(),
-                Resource::Pod,
-                Action::Delete,
+                EventResource::Pod,
+                ActionType::Delete,
                 &pod("p").claim("c").pod(),
                 &change,
             )

@@ -9,7 +9,7 @@ mod scoring_fast;
 
 use serde::Deserialize;
 use supercargo_framework::{
-    event::{Action, Change, EventInterest, Resource},
+    event::{ActionType, Change, EventInterest, EventResource},
     points::Requeue,
     registry::Args,
 };
@@ -179,8 +179,13 @@ impl Requeue for PodTopologySpread {
         let (of_pods, of_nodes) = (self.default_constraints.clone(), self.default_constraints.clone());
         vec![
             EventInterest::new(
-                Resource::Pod,
-                [Action::Add, Action::UpdatePodLabel, Action::UpdatePodToleration, Action::Delete],
+                EventResource::Pod,
+                [
+                    ActionType::Add,
+                    ActionType::UpdatePodLabel,
+                    ActionType::UpdatePodToleration,
+                    ActionType::Delete,
+                ],
             )
             .if_in(move |cluster, pod, change| match change {
                 Change::Pod(before, after) => {
@@ -189,8 +194,13 @@ impl Requeue for PodTopologySpread {
                 _ => true,
             }),
             EventInterest::new(
-                Resource::Node,
-                [Action::Add, Action::Delete, Action::UpdateNodeLabel, Action::UpdateNodeTaint],
+                EventResource::Node,
+                [
+                    ActionType::Add,
+                    ActionType::Delete,
+                    ActionType::UpdateNodeLabel,
+                    ActionType::UpdateNodeTaint,
+                ],
             )
             .if_in(move |cluster, pod, change| match change {
                 Change::Node(before, after) => {

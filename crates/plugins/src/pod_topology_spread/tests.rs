@@ -479,7 +479,7 @@ fn pods_that_change_a_count_help() {
     let helps = |action, before: Option<&Pod>, after: Option<&Pod>| {
         interest.helps(
             &supercargo_model::Cluster::default(),
-            Resource::Pod,
+            EventResource::Pod,
             action,
             &waiting,
             &Change::Pod(before, after),
@@ -488,14 +488,14 @@ fn pods_that_change_a_count_help() {
     let (counted, other) = (web("q").on("a").pod(), pod("q").on("a").pod());
     let unplaced = web("q").pod();
     let elsewhere = web("q").namespace("elsewhere").on("a").pod();
-    assert!(helps(Action::Add, None, Some(&counted)));
-    assert!(helps(Action::Delete, Some(&counted), None));
-    assert!(helps(Action::UpdatePodLabel, Some(&other), Some(&counted)));
-    assert!(helps(Action::UpdatePodLabel, Some(&counted), Some(&other)));
-    assert!(!helps(Action::UpdatePodLabel, Some(&counted), Some(&counted)));
+    assert!(helps(ActionType::Add, None, Some(&counted)));
+    assert!(helps(ActionType::Delete, Some(&counted), None));
+    assert!(helps(ActionType::UpdatePodLabel, Some(&other), Some(&counted)));
+    assert!(helps(ActionType::UpdatePodLabel, Some(&counted), Some(&other)));
+    assert!(!helps(ActionType::UpdatePodLabel, Some(&counted), Some(&counted)));
     for useless in [&other, &unplaced, &elsewhere] {
-        assert!(!helps(Action::Add, None, Some(useless)));
-        assert!(!helps(Action::Delete, Some(useless), None));
+        assert!(!helps(ActionType::Add, None, Some(useless)));
+        assert!(!helps(ActionType::Delete, Some(useless), None));
     }
 }
 
@@ -509,8 +509,8 @@ fn a_new_toleration_helps_where_taints_decide_what_counts() {
         let interest = &default_plugin().events()[0];
         interest.helps(
             &supercargo_model::Cluster::default(),
-            Resource::Pod,
-            Action::UpdatePodToleration,
+            EventResource::Pod,
+            ActionType::UpdatePodToleration,
             &before,
             &change,
         )
@@ -526,8 +526,8 @@ fn nodes_that_change_the_domains_help() {
         let change = Change::Node(before, after);
         interest.helps(
             &supercargo_model::Cluster::default(),
-            Resource::Node,
-            Action::UpdateNodeLabel,
+            EventResource::Node,
+            ActionType::UpdateNodeLabel,
             waiting,
             &change,
         )
@@ -572,7 +572,7 @@ fn defaults_are_looked_at_as_closely_as_own_constraints() {
     let counted = web("q").on("a").pod();
     let other = pod("q").on("a").pod();
     let comes = |cluster: &Cluster, pod: &Pod| {
-        events[0].helps(cluster, Resource::Pod, Action::Add, &waiting, &Change::Pod(None, Some(pod)))
+        events[0].helps(cluster, EventResource::Pod, ActionType::Add, &waiting, &Change::Pod(None, Some(pod)))
     };
     assert!(comes(&served, &counted));
     assert!(!comes(&served, &other));
@@ -580,7 +580,7 @@ fn defaults_are_looked_at_as_closely_as_own_constraints() {
     let (z1, z2) = (zoned("n", "z1").node(), zoned("n", "z2").node());
     let moves = |cluster: &Cluster| {
         let change = Change::Node(Some(&z1), Some(&z2));
-        events[1].helps(cluster, Resource::Node, Action::UpdateNodeLabel, &waiting, &change)
+        events[1].helps(cluster, EventResource::Node, ActionType::UpdateNodeLabel, &waiting, &change)
     };
     assert!(moves(&served) && !moves(&empty));
 }

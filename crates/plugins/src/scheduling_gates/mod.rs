@@ -2,7 +2,7 @@
 
 use supercargo_framework::{
     Status, Verdict,
-    event::{Action, EventInterest, Resource},
+    event::{ActionType, EventInterest, EventResource},
     points::{PreEnqueue, Requeue},
     queueing::QueueView,
 };
@@ -28,7 +28,7 @@ impl PreEnqueue for SchedulingGates {
 impl Requeue for SchedulingGates {
     fn events(&self) -> Vec<EventInterest> {
         vec![
-            EventInterest::new(Resource::Pod, [Action::UpdatePodSchedulingGatesEliminated])
+            EventInterest::new(EventResource::Pod, [ActionType::UpdatePodSchedulingGatesEliminated])
                 .if_pod(|pod, _, after| after.is_some_and(|after| after.uid == pod.uid)),
         ]
     }
@@ -60,8 +60,8 @@ mod tests {
         let (held, other) = (pod("held").pod(), pod("other").pod());
         let lifted = |which: &Pod| {
             let change = supercargo_framework::event::Change::Pod(Some(which), Some(which));
-            let action = Action::UpdatePodSchedulingGatesEliminated;
-            interest.helps(&supercargo_model::Cluster::default(), Resource::Pod, action, &held, &change)
+            let action = ActionType::UpdatePodSchedulingGatesEliminated;
+            interest.helps(&supercargo_model::Cluster::default(), EventResource::Pod, action, &held, &change)
         };
         assert!(lifted(&held));
         assert!(!lifted(&other));

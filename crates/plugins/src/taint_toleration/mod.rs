@@ -7,7 +7,7 @@ use std::sync::Arc;
 use supercargo_framework::{
     Detail, Prepared, ScoreInput, Status, Verdict,
     details::RefusalKind,
-    event::{Action, EventInterest, Resource},
+    event::{ActionType, EventInterest, EventResource},
     fast::{Compiled, FastFilter, FastScore, FilterPart, Normalization, RawScores, ScorePart},
     normalize,
     points::{Filter, NormalizeScore, PreScore, PreScoreOutcome, Requeue, ScoreNode},
@@ -15,7 +15,7 @@ use supercargo_framework::{
 use supercargo_model::{
     Cluster, Node, NodeInfo, Pod,
     columns::TaintClass,
-    taint::{Effect, Taint, Toleration, Tolerations, find_untolerated},
+    taint::{Taint, TaintEffect, Toleration, Tolerations, find_untolerated},
 };
 
 use crate::fast_parts::ByTaintClass;
@@ -56,12 +56,12 @@ impl PreScore for TaintToleration {
 }
 
 fn soft_tolerations(pod: &Pod) -> Tolerations {
-    let soft = |t: &&Toleration| t.effect.is_none_or(|e| e == Effect::PreferNoSchedule);
+    let soft = |t: &&Toleration| t.effect.is_none_or(|e| e == TaintEffect::PreferNoSchedule);
     pod.spec.tolerations.iter().filter(soft).cloned().collect::<Vec<_>>().into()
 }
 
 fn count_unwelcome(taints: &[Taint], tolerations: &Tolerations) -> i64 {
-    let unwelcome = |t: &&Taint| t.effect == Effect::PreferNoSchedule && !tolerations.tolerate(t);
+    let unwelcome = |t: &&Taint| t.effect == TaintEffect::PreferNoSchedule && !tolerations.tolerate(t);
     taints.iter().filter(unwelcome).count() as i64
 }
 
@@ -83,13 +83,13 @@ impl Requeue for TaintToleration {
     fn events(&self) -> Vec<EventInterest> {
         let repels = |pod: &Pod, node: &Node| find_untolerated(&node.taints, &pod.spec.tolerations).is_some();
         vec![
-            EventInterest::new(Resource::Node, [Action::Add, Action::UpdateNodeTaint]).if_node(
+            EventInterest::new(EventResource::Node, [ActionType::Add, ActionType::UpdateNodeTaint]).if_node(
                 move |pod, before, after| {
                     before.is_none_or(|node| repels(pod, node))
                         && after.is_some_and(|node| !repels(pod, node))
                 },
             ),
-            EventInterest::new(Resource::Pod, [Action::UpdatePodToleration])
+            EventInterest::new(EventResource::Pod, [ActionType::UpdatePodToleration])
                 .if_pod(|pod, _, after| after.is_some_and(|after| after.uid == pod.uid)),
         ]
     }

@@ -1,8 +1,8 @@
 //! What can make a pod schedulable that was refused for its volumes.
 
 use supercargo_framework::event::{
-    Action::{Add, Update, UpdateNodeLabel},
-    EventInterest, Resource,
+    ActionType::{Add, Update, UpdateNodeLabel},
+    EventInterest, EventResource,
 };
 use supercargo_model::{
     Pod,
@@ -12,7 +12,7 @@ use supercargo_model::{
 
 pub(super) fn interests() -> Vec<EventInterest> {
     vec![
-        EventInterest::new(Resource::StorageClass, [Add, Update]).if_object(|_, before, after| {
+        EventInterest::new(EventResource::StorageClass, [Add, Update]).if_object(|_, before, after| {
             match (before, after) {
                 (Some(Object::StorageClass(before)), Some(Object::StorageClass(after))) => {
                     before.allowed_topologies != after.allowed_topologies
@@ -20,15 +20,15 @@ pub(super) fn interests() -> Vec<EventInterest> {
                 _ => true,
             }
         }),
-        EventInterest::new(Resource::PersistentVolumeClaim, [Add, Update]).if_object(|pod, _, after| {
+        EventInterest::new(EventResource::PersistentVolumeClaim, [Add, Update]).if_object(|pod, _, after| {
             match after {
                 Some(Object::PersistentVolumeClaim(claim)) => uses(pod, claim),
                 _ => true,
             }
         }),
-        EventInterest::new(Resource::PersistentVolume, [Add, Update]),
-        EventInterest::new(Resource::Node, [Add, UpdateNodeLabel]),
-        EventInterest::new(Resource::CsiNode, [Add, Update]).if_object(|_, before, after| {
+        EventInterest::new(EventResource::PersistentVolume, [Add, Update]),
+        EventInterest::new(EventResource::Node, [Add, UpdateNodeLabel]),
+        EventInterest::new(EventResource::CsiNode, [Add, Update]).if_object(|_, before, after| {
             match (before, after) {
                 (Some(Object::CsiNode(before)), Some(Object::CsiNode(after))) => {
                     before.migrated_plugins != after.migrated_plugins
@@ -36,7 +36,7 @@ pub(super) fn interests() -> Vec<EventInterest> {
                 _ => true,
             }
         }),
-        EventInterest::new(Resource::CsiDriver, [Update]).if_object(|pod, before, after| {
+        EventInterest::new(EventResource::CsiDriver, [Update]).if_object(|pod, before, after| {
             match (before, after) {
                 (Some(Object::CsiDriver(before)), Some(Object::CsiDriver(after))) => {
                     stops_counting(pod, before, after)
@@ -44,13 +44,13 @@ pub(super) fn interests() -> Vec<EventInterest> {
                 _ => true,
             }
         }),
-        EventInterest::new(Resource::CsiStorageCapacity, [Add, Update]).if_object(|_, before, after| match (
-            before, after,
-        ) {
-            (Some(Object::CsiStorageCapacity(before)), Some(Object::CsiStorageCapacity(after))) => {
-                has_more_room(before, after)
+        EventInterest::new(EventResource::CsiStorageCapacity, [Add, Update]).if_object(|_, before, after| {
+            match (before, after) {
+                (Some(Object::CsiStorageCapacity(before)), Some(Object::CsiStorageCapacity(after))) => {
+                    has_more_room(before, after)
+                }
+                _ => true,
             }
-            _ => true,
         }),
     ]
 }

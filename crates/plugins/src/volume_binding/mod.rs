@@ -13,7 +13,7 @@ use supercargo_framework::{
     assumed::ReserveCycle,
     event::EventInterest,
     fast::{Compiled, FastFilter, FastScore, FilterPart, ScorePart},
-    handle::{Effect, HandleRef, Measured},
+    handle::{Effect, HandleRef, Measurement},
     points::{
         Filter, PreBind, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Requeue, Reserve, Score,
     },
@@ -151,7 +151,7 @@ impl Reserve for VolumeBinding {
     fn reserve(&self, cycle: &mut ReserveCycle<'_>, pod: &Arc<Pod>, node: &Name) -> Verdict {
         let given = self.give_away(cycle, pod, node);
         if given.is_err() {
-            self.handle.measure(Measured::VolumeAssumeFailed);
+            self.handle.measure(Measurement::VolumeAssumeFailed);
         }
         given
     }
@@ -173,7 +173,7 @@ impl PreBind for VolumeBinding {
             let bound =
                 bind::bind(&self.handle, bind::VolumeBindingRequest { pod, node, plan, bind_timeout }).await;
             bound.map_err(|failure| {
-                self.handle.measure(Measured::VolumeBindFailed);
+                self.handle.measure(Measurement::VolumeBindFailed);
                 Status::error(failure.to_string())
             })
         })

@@ -44,22 +44,22 @@ pub(super) fn check_bound(cluster: &Cluster, written: &WrittenPlan, pod_exists: 
         let name = &written.pod.name;
         return Err(Unbound::Never(format!("pod does not exist any more: pod {name:?} not found")));
     }
-    let look = Look { cluster, node: &node.node };
+    let check = ProgressCheck { cluster, node: &node.node };
     for (volume, claim, version) in &written.bound {
-        look.at_binding(volume, claim, version)?;
+        check.at_binding(volume, claim, version)?;
     }
     for (claim, version) in &written.provisioned {
-        look.at_provisioning(claim, version)?;
+        check.at_provisioning(claim, version)?;
     }
     Ok(())
 }
 
-struct Look<'a> {
+struct ProgressCheck<'a> {
     cluster: &'a Cluster,
     node: &'a Node,
 }
 
-impl<'a> Look<'a> {
+impl<'a> ProgressCheck<'a> {
     fn at_binding(&self, name: &Name, id: &ClaimId, written: &ResourceVersion) -> Result<(), Unbound> {
         let failed = |why: String| Unbound::Never(format!("failed to check binding: {why}"));
         let missing = || failed(format!("persistentvolumes {name:?} not found"));

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use supercargo_framework::{
     Code,
-    event::{Action, Change, Resource},
+    event::{ActionType, Change, EventResource},
 };
 use supercargo_manifest::{Source, read};
 use supercargo_model::testing::{Builder, cluster, node, object, pod};
@@ -470,7 +470,7 @@ fn events() {
     let inline = json!({"name": "w", "csi": {"driver": "csi.example.com"}});
     let waiting = claims(&["c"]).set("/spec/volumes/-", ephemeral).set("/spec/volumes/-", inline).pod();
     let helps = |resource, before: Option<Builder>, after: Builder| {
-        let action = if before.is_some() { Action::Update } else { Action::Add };
+        let action = if before.is_some() { ActionType::Update } else { ActionType::Add };
         let (before, after) = (before.map(Builder::object), after.object());
         let change = Change::Other(before.as_ref(), Some(&after));
         events.iter().any(|interest| {
@@ -478,14 +478,14 @@ fn events() {
         })
     };
     let somewhere = || local().set("/allowedTopologies", json!([{}]));
-    assert!(helps(Resource::StorageClass, None, local()));
-    assert!(helps(Resource::StorageClass, Some(local()), somewhere()));
-    assert!(!helps(Resource::StorageClass, Some(somewhere()), somewhere().set("/provisioner", "x")));
-    assert!(helps(Resource::PersistentVolumeClaim, None, claim("c", "1Gi")));
-    assert!(helps(Resource::PersistentVolumeClaim, Some(claim("p-v", "1Gi")), claim("p-v", "1Gi")));
-    assert!(!helps(Resource::PersistentVolumeClaim, None, claim("d", "1Gi")));
-    assert!(!helps(Resource::PersistentVolumeClaim, None, claim("c", "1Gi").namespace("other")));
-    assert!(helps(Resource::PersistentVolume, Some(volume("v", "1Gi")), volume("v", "1Gi")));
+    assert!(helps(EventResource::StorageClass, None, local()));
+    assert!(helps(EventResource::StorageClass, Some(local()), somewhere()));
+    assert!(!helps(EventResource::StorageClass, Some(somewhere()), somewhere().set("/provisioner", "x")));
+    assert!(helps(EventResource::PersistentVolumeClaim, None, claim("c", "1Gi")));
+    assert!(helps(EventResource::PersistentVolumeClaim, Some(claim("p-v", "1Gi")), claim("p-v", "1Gi")));
+    assert!(!helps(EventResource::PersistentVolumeClaim, None, claim("d", "1Gi")));
+    assert!(!helps(EventResource::PersistentVolumeClaim, None, claim("c", "1Gi").namespace("other")));
+    assert!(helps(EventResource::PersistentVolume, Some(volume("v", "1Gi")), volume("v", "1Gi")));
     let csi_node = |plugins: &str| {
         let annotations = json!({"storage.alpha.kubernetes.io/migrated-plugins": plugins});
         object(json!({
@@ -493,20 +493,20 @@ fn events() {
             "metadata": {"name": "n", "annotations": annotations},
         }))
     };
-    assert!(helps(Resource::CsiNode, None, csi_node("")));
-    assert!(helps(Resource::CsiNode, Some(csi_node("")), csi_node("kubernetes.io/aws-ebs")));
-    assert!(!helps(Resource::CsiNode, Some(csi_node("a,b")), csi_node("a,b")));
+    assert!(helps(EventResource::CsiNode, None, csi_node("")));
+    assert!(helps(EventResource::CsiNode, Some(csi_node("")), csi_node("kubernetes.io/aws-ebs")));
+    assert!(!helps(EventResource::CsiNode, Some(csi_node("a,b")), csi_node("a,b")));
     let driver = |name: &str, tells: bool| {
         object(json!({
             "apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver",
             "metadata": {"name": name}, "spec": {"storageCapacity": tells},
         }))
     };
-    let stops = |name| helps(Resource::CsiDriver, Some(driver(name, true)), driver(name, false));
+    let stops = |name| helps(EventResource::CsiDriver, Some(driver(name, true)), driver(name, false));
     assert!(stops("csi.example.com"));
     assert!(!stops("other.example.com"));
     assert!(!helps(
-        Resource::CsiDriver,
+        EventResource::CsiDriver,
         Some(driver("csi.example.com", false)),
         driver("csi.example.com", true)
     ));
@@ -517,8 +517,9 @@ fn events() {
         capacity["metadata"] = json!({"name": "x", "namespace": "storage"});
         object(capacity)
     };
-    let grows = |before, after| helps(Resource::CsiStorageCapacity, Some(capacity(before)), capacity(after));
-    assert!(helps(Resource::CsiStorageCapacity, None, capacity(json!({}))));
+    let grows =
+        |before, after| helps(EventResource::CsiStorageCapacity, Some(capacity(before)), capacity(after));
+    assert!(helps(EventResource::CsiStorageCapacity, None, capacity(json!({}))));
     assert!(grows(json!({"capacity": "1Gi"}), json!({"capacity": "2Gi"})));
     assert!(grows(json!({}), json!({"capacity": "0"})));
     assert!(!grows(json!({"capacity": "2Gi"}), json!({"capacity": "2Gi", "maximumVolumeSize": "1Gi"})));

@@ -9,7 +9,7 @@ use std::{
 
 use supercargo_framework::{
     Detail, Prepared, Status, Verdict,
-    event::{Action, EventInterest, Resource},
+    event::{ActionType, EventInterest, EventResource},
     fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
@@ -176,17 +176,17 @@ impl Disks {
 impl Requeue for VolumeRestrictions {
     fn events(&self) -> Vec<EventInterest> {
         vec![
-            EventInterest::new(Resource::Pod, [Action::Delete])
+            EventInterest::new(EventResource::Pod, [ActionType::Delete])
                 .if_pod(|pod, deleted, _| deleted.is_none_or(|deleted| stood_in_the_way(pod, deleted))),
-            EventInterest::new(Resource::Node, [Action::Add]),
-            EventInterest::new(Resource::PersistentVolumeClaim, [Action::Add]).if_object(|pod, _, added| {
-                match added {
+            EventInterest::new(EventResource::Node, [ActionType::Add]),
+            EventInterest::new(EventResource::PersistentVolumeClaim, [ActionType::Add]).if_object(
+                |pod, _, added| match added {
                     Some(Object::PersistentVolumeClaim(claim)) => {
                         claim.namespace == pod.namespace && claim_names(pod).any(|name| *name == claim.name)
                     }
                     _ => true,
-                }
-            }),
+                },
+            ),
         ]
     }
 }

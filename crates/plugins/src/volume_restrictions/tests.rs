@@ -137,8 +137,8 @@ fn only_pods_that_stood_in_the_way_help() {
         let deleted = deleted.pod();
         events[0].helps(
             &supercargo_model::Cluster::default(),
-            Resource::Pod,
-            Action::Delete,
+            EventResource::Pod,
+            ActionType::Delete,
             &waiting,
             &Change::Pod(Some(&deleted), None),
         )
@@ -159,8 +159,8 @@ fn only_a_claim_of_the_pod_helps() {
         let change = Change::Other(None, Some(&added));
         events[2].helps(
             &supercargo_model::Cluster::default(),
-            Resource::PersistentVolumeClaim,
-            Action::Add,
+            EventResource::PersistentVolumeClaim,
+            ActionType::Add,
             &waiting,
             &change,
         )

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     Detail, Prepared, Status, Verdict,
-    event::{Action, EventInterest, Resource},
+    event::{ActionType, EventInterest, EventResource},
     fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
@@ -150,22 +150,22 @@ fn places_of_volume(volume: &PersistentVolume) -> Vec<ZoneRequirement> {
 
 impl Requeue for VolumeZone {
     fn events(&self) -> Vec<EventInterest> {
-        use Action::{Add, Update, UpdateNodeLabel};
+        use ActionType::{Add, Update, UpdateNodeLabel};
         vec![
-            EventInterest::new(Resource::StorageClass, [Add]).if_object(|_, _, added| match added {
+            EventInterest::new(EventResource::StorageClass, [Add]).if_object(|_, _, added| match added {
                 Some(Object::StorageClass(class)) => {
                     class.binding_mode == Some(VolumeBindingMode::WaitForFirstConsumer)
                 }
                 _ => true,
             }),
-            EventInterest::new(Resource::Node, [Add, UpdateNodeLabel]),
-            EventInterest::new(Resource::PersistentVolumeClaim, [Add, Update]).if_object(|pod, _, after| {
-                match after {
+            EventInterest::new(EventResource::Node, [Add, UpdateNodeLabel]),
+            EventInterest::new(EventResource::PersistentVolumeClaim, [Add, Update]).if_object(
+                |pod, _, after| match after {
                     Some(Object::PersistentVolumeClaim(claim)) => uses(pod, claim),
                     _ => true,
-                }
-            }),
-            EventInterest::new(Resource::PersistentVolume, [Add, Update]).if_object(
+                },
+            ),
+            EventInterest::new(EventResource::PersistentVolume, [Add, Update]).if_object(
                 |_, before, after| match (before, after) {
                     (Some(Object::PersistentVolume(before)), Some(Object::PersistentVolume(after))) => {
                         places_of_volume(before) != places_of_volume(after)

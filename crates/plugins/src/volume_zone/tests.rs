@@ -138,16 +138,16 @@ fn events() {
             interest.helps(&supercargo_model::Cluster::default(), resource, action, &waiting, &change)
         })
     };
-    let class_added = |mode| helps(Resource::StorageClass, Action::Add, None, class("s", mode));
+    let class_added = |mode| helps(EventResource::StorageClass, ActionType::Add, None, class("s", mode));
     assert!(class_added(json!("WaitForFirstConsumer")));
     assert!(!class_added(json!("Immediate")));
     assert!(!class_added(Value::Null));
-    let claim_changed = |claim| helps(Resource::PersistentVolumeClaim, Action::Update, None, claim);
+    let claim_changed = |claim| helps(EventResource::PersistentVolumeClaim, ActionType::Update, None, claim);
     assert!(claim_changed(claim("c", json!({}))));
     assert!(!claim_changed(claim("d", json!({}))));
     assert!(!claim_changed(claim("c", json!({})).namespace("other")));
     let place = |zone: &str| volume("v", json!({ZONE: zone}));
-    assert!(helps(Resource::PersistentVolume, Action::Add, None, place("a")));
-    assert!(helps(Resource::PersistentVolume, Action::Update, Some(place("b")), place("a")));
-    assert!(!helps(Resource::PersistentVolume, Action::Update, Some(place("a__b")), place("b__a")));
+    assert!(helps(EventResource::PersistentVolume, ActionType::Add, None, place("a")));
+    assert!(helps(EventResource::PersistentVolume, ActionType::Update, Some(place("b")), place("a")));
+    assert!(!helps(EventResource::PersistentVolume, ActionType::Update, Some(place("a__b")), place("b__a")));
 }

@@ -8,14 +8,16 @@ use std::{
 };
 
 use futures_util::future::{Either, select, try_join_all};
-use supercargo_engine::{At, Decision, EngineProfile, Failure, Outcome, Placement, Popped, Refusal, Removal};
+use supercargo_engine::{
+    At, AttemptFailure, Decision, EngineProfile, Outcome, Placement, Popped, Refusal, Removal,
+};
 use supercargo_framework::{
     Status,
     assumed::ReserveCycle,
     binding_signal::{BindingSignal, CalledOff},
     event::Change,
     handle::{Effect, Handle},
-    points::Bound,
+    points::BindOutcome,
     preemption::{Claim, NodeVerdicts, Rejection},
     profile::{Profile, Scores},
     virtual_time::ProcessId,
@@ -32,14 +34,14 @@ use super::{
 const MAX_FAILED_BINDINGS: u32 = 5;
 
 /// How a placement has come to nothing.
-pub(super) enum Failed {
+pub(super) enum BindingFailure {
     /// A plugin refused the node: the pod waits for what can help with the plugin.
     Refused(Rejection),
     /// Anything else: the pod is tried again after a while.
     Error(String),
 }
 
-impl Failed {
+impl BindingFailure {
     /// A plugin of the scheduling cycle refused the node after it was chosen, or failed.
     fn in_cycle(step: &str, rejection: Rejection) -> Self {
         if rejection.status.is_rejection() {
@@ -58,7 +60,7 @@ impl Failed {
     }
 }
 
-/// A pod that is on its node in our books, while its binding takes its time.
+/// An assumed pod, while its binding takes its time.
 pub(super) struct Assumed {
     popped: Popped,
     node: Name,
@@ -83,11 +85,12 @@ struct Job {
 }
 
 impl Job {
-    async fn carry_out(self) -> Result<(), Failed> {
+    async fn carry_out(self) -> Result<(), BindingFailure> {
         if let Some(signal) = &self.signal {
             self.wait_for_permission(signal).await?;
-            let called_off =
-                |why: CalledOff| Failed::Error(why.in_pre_bind(self.prepares.as_deref().unwrap_or_default()));
+            let called_off = |why: CalledOff| {
+                BindingFailure::Error(why.in_pre_bind(self.prepares.as_deref().unwrap_or_default()))
+            };
             match select(Box::pin(self.prepare()), Box::pin(signal.called_off())).await {
                 Either::Left((prepared, _)) => prepared?,
                 Either::Right((why, _)) => return Err(called_off(why)),
@@ -102,7 +105,7 @@ impl Job {
     }
 
     /// Waits until every plugin that asked for it has given its permission. Their times run side by side.
-    async fn wait_for_permission(&self, signal: &BindingSignal) -> Result<(), Failed> {
+    async fn wait_for_permission(&self, signal: &BindingSignal) -> Result<(), BindingFailure> {
         if self.waits.is_empty() {
             return Ok(());
         }
@@ -119,30 +122,30 @@ impl Job {
             Either::Right((why, _)) => why.on_permit(),
         };
         if rejection.status.is_rejection() {
-            return Err(Failed::Refused(rejection));
+            return Err(BindingFailure::Refused(rejection));
         }
-        Err(Failed::Error(format!("waiting on permit for pod: {}", rejection.status.message())))
+        Err(BindingFailure::Error(format!("waiting on permit for pod: {}", rejection.status.message())))
     }
 
-    async fn prepare(&self) -> Result<(), Failed> {
+    async fn prepare(&self) -> Result<(), BindingFailure> {
         for (name, plugin) in self.profile.profile.pre_binders() {
             if plugin.is_needed(&self.pod, &self.node) {
                 let prepared = plugin.pre_bind(&self.pod, &self.node).await;
-                prepared.map_err(|status| Failed::at("PreBind", name, &status))?;
+                prepared.map_err(|status| BindingFailure::at("PreBind", name, &status))?;
             }
         }
         Ok(())
     }
 
-    async fn bind(&self) -> Result<(), Failed> {
+    async fn bind(&self) -> Result<(), BindingFailure> {
         for (name, plugin) in self.profile.profile.binders() {
             match plugin.bind(&self.pod, &self.node).await {
-                Ok(Bound::Done) => return Ok(()),
-                Ok(Bound::Skip) => {}
-                Err(status) => return Err(Failed::at("Bind", name, &status)),
+                Ok(BindOutcome::Done) => return Ok(()),
+                Ok(BindOutcome::Skip) => {}
+                Err(status) => return Err(BindingFailure::at("Bind", name, &status)),
             }
         }
-        Err(Failed::Error("no bind plugin took the pod".to_owned()))
+        Err(BindingFailure::Error("no bind plugin took the pod".to_owned()))
     }
 }
 
@@ -173,7 +176,7 @@ impl OfflineScheduler {
         let waits_for = waits.first().map(|wait| wait.plugin.clone()).or(prepares.clone());
         let signal = waits_for.as_ref().map(|_| BindingSignal::new(!waits.is_empty(), prepares.is_some()));
         if !waits.is_empty() {
-            let permits = waits.iter().map(|wait| (wait.plugin.clone(), wait.word.clone())).collect();
+            let permits = waits.iter().map(|wait| (wait.plugin.clone(), wait.handle.clone())).collect();
             self.handle.waiting.insert(WaitingPod { pod: pod.clone(), node: node.clone(), permits });
         } else {
             // Nothing that happens from here on can make a difference to whether the pod is refused.
@@ -188,7 +191,7 @@ impl OfflineScheduler {
             signal: signal.clone(),
             handle: self.handle.clone(),
         };
-        let mut binding: Effect<'static, Result<(), Failed>> = Box::pin(job.carry_out());
+        let mut binding: Effect<'static, Result<(), BindingFailure>> = Box::pin(job.carry_out());
         match binding.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => self.is_bound(&popped, &node),
             Poll::Ready(Err(failed)) => return self.is_not_bound(&popped, &node, failed),
@@ -207,17 +210,22 @@ impl OfflineScheduler {
     }
 
     /// Keeps what the pod needs on its node for it. The plugins whose permission has to be waited for.
-    fn reserve(&mut self, profile: &Profile, pod: &Arc<Pod>, node: &Name) -> Result<Vec<PermitWait>, Failed> {
+    fn reserve(
+        &mut self,
+        profile: &Profile,
+        pod: &Arc<Pod>,
+        node: &Name,
+    ) -> Result<Vec<PermitWait>, BindingFailure> {
         self.engine.assume(pod, node.clone());
         let cluster = self.engine.cluster_mut();
         let mut cycle = ReserveCycle::new(cluster, &mut self.assumed_objects, pod.uid.clone());
         let reserved = profile.reserve(&mut cycle, pod, node);
-        reserved.map_err(|rejection| Failed::in_cycle("Reserve", rejection))?;
+        reserved.map_err(|rejection| BindingFailure::in_cycle("Reserve", rejection))?;
         let permitted = profile.ask_permission(self.engine.cluster(), pod, node);
-        permitted.map_err(|rejection| Failed::in_cycle("Permit", rejection))
+        permitted.map_err(|rejection| BindingFailure::in_cycle("Permit", rejection))
     }
 
-    pub(super) fn binding_ended(&mut self, uid: &Name, result: Result<(), Failed>) {
+    pub(super) fn binding_ended(&mut self, uid: &Name, result: Result<(), BindingFailure>) {
         let Some(Assumed { popped, node, .. }) = self.assumed.remove(uid) else { return };
         match result {
             Ok(()) => self.is_bound(&popped, &node),
@@ -249,14 +257,14 @@ impl OfflineScheduler {
 
     /// What the pod had is given back. That wakes others; the pod itself only if it failed rather than was refused, because
     /// it is of no use to itself.
-    fn is_not_bound(&mut self, popped: &Popped, node: &Name, failed: Failed) -> Option<Attempt> {
+    fn is_not_bound(&mut self, popped: &Popped, node: &Name, failed: BindingFailure) -> Option<Attempt> {
         let pod = &popped.pod;
         self.handle.waiting.remove(&pod.uid);
         self.handle.take_binding(&pod.uid);
         self.take_back(pod, node);
         let held = pod.bound_to(node.clone());
         let released = Change::Pod(Some(&held), None).happened();
-        if let Failed::Refused(_) = &failed {
+        if let BindingFailure::Refused(_) = &failed {
             self.park_failed(pod, &failed);
             let at = At { now: self.now(), cluster: self.engine.cluster() };
             self.queue.happened_to_all_but(&pod.uid, &released, at);
@@ -287,23 +295,24 @@ impl OfflineScheduler {
         self.engine.cluster_mut().remove_pod(&pod.key());
     }
 
-    fn park_failed(&mut self, pod: &Pod, failed: &Failed) {
+    fn park_failed(&mut self, pod: &Pod, failed: &BindingFailure) {
         let failure = match failed {
-            Failed::Refused(rejection) => {
-                Failure::Refused(Refusal { plugins: [rejection.plugin.clone()].into(), ..Refusal::default() })
-            }
-            Failed::Error(_) => Failure::Error,
+            BindingFailure::Refused(rejection) => AttemptFailure::Refused(Refusal {
+                plugins: [rejection.plugin.clone()].into(),
+                ..Refusal::default()
+            }),
+            BindingFailure::Error(_) => AttemptFailure::Error,
         };
         self.park(&pod.uid, failure, Claim::Dropped);
     }
 
     /// The record of an attempt that came to nothing after a node was chosen: there was one node, and it is not available.
-    fn failed_attempt(&mut self, popped: &Popped, node: &Name, failed: Failed) -> Option<Attempt> {
+    fn failed_attempt(&mut self, popped: &Popped, node: &Name, failed: BindingFailure) -> Option<Attempt> {
         let pod = popped.pod.clone();
         let decided = self.engine.what_if(&pod)?;
         let decision = match failed {
-            Failed::Error(message) => Decision { outcome: Outcome::Error { message }, ..decided },
-            Failed::Refused(rejection) => Decision {
+            BindingFailure::Error(message) => Decision { outcome: Outcome::Error { message }, ..decided },
+            BindingFailure::Refused(rejection) => Decision {
                 outcome: Outcome::Unschedulable,
                 node_count: 1,
                 verdicts: NodeVerdicts { rejected: BTreeMap::new(), others: rejection.status.clone() },
@@ -332,7 +341,7 @@ impl OfflineScheduler {
             self.tasks.kill(*process);
             let message = format!("plugin \"{waits_for}\" waits for what nobody does offline");
             self.failed_bindings.insert(uid.clone(), MAX_FAILED_BINDINGS);
-            self.binding_ended(uid, Err(Failed::Error(message)));
+            self.binding_ended(uid, Err(BindingFailure::Error(message)));
         }
         !waiting.is_empty()
     }

@@ -15,14 +15,16 @@ use supercargo_framework::{
     Verdict,
     answer::Answer,
     checks::WaitingCheck,
-    handle::{ApiError, ApiRequest, Check, Effect, Handle, Level, Look, Measured, Occurrence, View, Work},
+    handle::{
+        ApiError, ApiRequest, Check, Effect, Handle, LogLevel, Look, Measurement, Occurrence, View, Work,
+    },
     points::Binding,
     virtual_time::{Executor, VirtualClock},
     waiting::WaitingPods,
 };
 use supercargo_model::{Name, Timestamp};
 
-use super::binding::Failed;
+use super::binding::BindingFailure;
 
 /// What effects ask of the scheduler, or tell it.
 pub(super) enum Report {
@@ -36,7 +38,7 @@ pub(super) enum Report {
     /// A pod that waited has its permission.
     Permitted(Name),
     /// The binding of a pod has ended.
-    Bound(Name, Result<(), Failed>),
+    Bound(Name, Result<(), BindingFailure>),
 }
 
 /// What has been asked or told, and not been looked at yet. Clones are the same.
@@ -164,9 +166,9 @@ impl Handle for SchedulerHandle {
 
     fn record(&self, _: Occurrence) {}
 
-    fn log(&self, _: Level, _: &str) {}
+    fn log(&self, _: LogLevel, _: &str) {}
 
-    fn measure(&self, _: Measured) {}
+    fn measure(&self, _: Measurement) {}
 
     fn waiting_pods(&self) -> &WaitingPods {
         &self.waiting

@@ -12,7 +12,7 @@ use super::{Attempt, MAX_QUIET, OfflineScheduler};
 
 /// What happened first.
 #[derive(Debug)]
-pub enum Step {
+pub enum OfflineStep {
     /// A pod was tried.
     Attempt(Box<Attempt>),
     /// Time has passed.
@@ -26,24 +26,24 @@ impl OfflineScheduler {
         &mut self,
         until: Option<Duration>,
         mut decide: impl FnMut(&mut Engine, &Arc<Pod>) -> Option<Placement>,
-    ) -> Option<Step> {
+    ) -> Option<OfflineStep> {
         self.max_attempts = u32::MAX;
         loop {
             self.run_effects();
             if let Some(told) = self.told.pop_front() {
-                return Some(Step::Attempt(Box::new(told)));
+                return Some(OfflineStep::Attempt(Box::new(told)));
             }
             let at = At { now: self.now(), cluster: self.engine.cluster() };
             if let Some(popped) = self.queue.pop(at) {
                 if let Some(attempt) = self.attempt(popped, &mut |engine, pod, _| decide(engine, pod)) {
-                    return Some(Step::Attempt(Box::new(attempt)));
+                    return Some(OfflineStep::Attempt(Box::new(attempt)));
                 }
                 continue;
             }
             let end = until.unwrap_or(self.last_decided + MAX_QUIET);
             if let Some(at) = self.next_moment().filter(|at| *at <= end) {
                 self.pass_to(at);
-                return Some(Step::Passed);
+                return Some(OfflineStep::Passed);
             }
             match until {
                 Some(until) => self.pass_to(until),

@@ -7,7 +7,7 @@ use supercargo_framework::{
     Status, Verdict,
     event::EventInterest,
     handle::{ApiResource, Dependency, Effect, HandleRef},
-    points::{Bind, Bound, Permission, Permit, PermitHandle, PostBind, PreBind, Requeue},
+    points::{Bind, BindOutcome, Permit, PermitHandle, PermitOutcome, PostBind, PreBind, Requeue},
     registry::define,
 };
 use supercargo_model::{Cluster, Key, Name, Pod, object::Kind};
@@ -18,16 +18,16 @@ use super::{asks, course_of, course_with, scheduler, sized};
 struct Gang(HandleRef);
 
 impl Permit for Gang {
-    fn permit(&self, _: &Cluster, pod: &Arc<Pod>, _: &Name) -> Result<Permission, Status> {
+    fn permit(&self, _: &Cluster, pod: &Arc<Pod>, _: &Name) -> Result<PermitOutcome, Status> {
         if !pod.name.starts_with("gang") {
-            return Ok(Permission::Granted);
+            return Ok(PermitOutcome::Granted);
         }
         let waiting = self.0.connected()?.waiting_pods().list();
         if waiting.len() == 2 {
             waiting.iter().for_each(|member| member.allow("Gang"));
-            return Ok(Permission::Granted);
+            return Ok(PermitOutcome::Granted);
         }
-        Ok(Permission::Wait { timeout: Duration::from_secs(60), word: PermitHandle::default() })
+        Ok(PermitOutcome::Wait { timeout: Duration::from_secs(60), handle: PermitHandle::default() })
     }
 }
 
@@ -164,14 +164,14 @@ fn what_effects_write_is_there_and_wakes_others() {
 struct Elsewhere(HandleRef, Arc<std::sync::Mutex<Vec<String>>>);
 
 impl Bind for Elsewhere {
-    fn bind<'a>(&'a self, pod: &'a Arc<Pod>, _: &'a Name) -> Effect<'a, Result<Bound, Status>> {
+    fn bind<'a>(&'a self, pod: &'a Arc<Pod>, _: &'a Name) -> Effect<'a, Result<BindOutcome, Status>> {
         Box::pin(async move {
             if !pod.name.starts_with("far") {
-                return Ok(Bound::Skip);
+                return Ok(BindOutcome::Skip);
             }
             let handle = self.0.connected()?;
             handle.bind(supercargo_framework::points::Binding::new(pod, &"b".into())).await?;
-            Ok(Bound::Done)
+            Ok(BindOutcome::Done)
         })
     }
 }

@@ -12,9 +12,9 @@ use crate::clock::Clock;
 
 /// What was asked, as a digest: of fixed size, and no token lies about in memory.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key([u8; 32]);
+pub(super) struct ReviewKey([u8; 32]);
 
-impl Key {
+impl ReviewKey {
     pub(super) fn of<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         let mut context = Context::new(&SHA256);
         for word in words {
@@ -29,10 +29,10 @@ impl Key {
 }
 
 /// Answers by question, no more than a given number, each for as long as it was given.
-pub(super) struct Answers<A> {
+pub(super) struct ReviewCache<A> {
     clock: Clock,
     capacity: usize,
-    kept: Mutex<HashMap<Key, Kept<A>>>,
+    kept: Mutex<HashMap<ReviewKey, Kept<A>>>,
 }
 
 struct Kept<A> {
@@ -40,17 +40,17 @@ struct Kept<A> {
     until: Instant,
 }
 
-impl<A: Clone> Answers<A> {
+impl<A: Clone> ReviewCache<A> {
     pub(super) fn new(clock: Clock, capacity: usize) -> Self {
         Self { clock, capacity, kept: Mutex::default() }
     }
 
-    pub(super) fn get(&self, question: &Key) -> Option<A> {
+    pub(super) fn get(&self, question: &ReviewKey) -> Option<A> {
         let now = self.clock.now();
         self.kept().get(question).filter(|kept| kept.until > now).map(|kept| kept.answer.clone())
     }
 
-    pub(super) fn keep(&self, question: Key, answer: A, ttl: Duration) {
+    pub(super) fn keep(&self, question: ReviewKey, answer: A, ttl: Duration) {
         let now = self.clock.now();
         let mut kept = self.kept();
         if kept.len() >= self.capacity {
@@ -63,7 +63,7 @@ impl<A: Clone> Answers<A> {
         kept.insert(question, Kept { answer, until: now + ttl });
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<Key, Kept<A>>> {
+    fn kept(&self) -> MutexGuard<'_, HashMap<ReviewKey, Kept<A>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -74,10 +74,13 @@ mod tests {
 
     #[test]
     fn the_oldest_answer_makes_room() {
-        let answers = Answers::new(Clock::system(), 2);
+        let answers = ReviewCache::new(Clock::system(), 2);
         for (place, word) in ["a", "b", "c"].into_iter().enumerate() {
-            answers.keep(Key::of([word]), word, Duration::from_secs(60 + place as u64));
+            answers.keep(ReviewKey::of([word]), word, Duration::from_secs(60 + place as u64));
         }
-        assert_eq!(["a", "b", "c"].map(|word| answers.get(&Key::of([word]))), [None, Some("b"), Some("c")]);
+        assert_eq!(
+            ["a", "b", "c"].map(|word| answers.get(&ReviewKey::of([word]))),
+            [None, Some("b"), Some("c")]
+        );
     }
 }

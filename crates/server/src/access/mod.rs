@@ -6,7 +6,7 @@ mod answers;
 mod refusal;
 mod reviewer;
 
-pub use reviewer::{AccessRequest, BoxFuture, ReviewError, Reviewer, User, Verdict};
+pub use reviewer::{AccessDecision, AccessRequest, BoxFuture, ReviewError, Reviewer, UserInfo};
 
 use std::{
     sync::Arc,
@@ -23,7 +23,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use tracing::{debug, warn};
 
 use crate::clock::Clock;
-use answers::{Answers, Key};
+use answers::{ReviewCache, ReviewKey};
 pub(crate) use refusal::RequestRefusal;
 
 /// Members of this group may do everything.
@@ -63,35 +63,35 @@ impl Default for AccessOptions {
 }
 
 /// Decides who may see what.
-pub struct Access {
+pub struct AccessControl {
     reviewer: Arc<dyn Reviewer>,
     options: AccessOptions,
-    tokens: Answers<Option<User>>,
-    verdicts: Answers<Verdict>,
+    tokens: ReviewCache<Option<UserInfo>>,
+    verdicts: ReviewCache<AccessDecision>,
     turns: Semaphore,
 }
 
 /// Who the caller's certificate says they are; put there by the connection.
 #[derive(Clone)]
-pub(crate) struct PeerIdentity(pub(crate) User);
+pub(crate) struct PeerIdentity(pub(crate) UserInfo);
 
-impl Access {
+impl AccessControl {
     /// Asks this reviewer.
     pub fn new(reviewer: Arc<dyn Reviewer>, options: AccessOptions, clock: Clock) -> Self {
         Self {
             reviewer,
-            tokens: Answers::new(clock.clone(), options.kept_answers),
-            verdicts: Answers::new(clock, options.kept_answers),
+            tokens: ReviewCache::new(clock.clone(), options.kept_answers),
+            verdicts: ReviewCache::new(clock, options.kept_answers),
             turns: Semaphore::new(options.reviews_at_once),
             options,
         }
     }
 
-    async fn admit(&self, request: &Parts) -> Result<User, RequestRefusal> {
+    async fn admit(&self, request: &Parts) -> Result<UserInfo, RequestRefusal> {
         let path = request.uri.path();
         if self.is_open(path) {
             // Health must not depend on the API server, so that nobody asks who this is.
-            return Ok(User::anonymous());
+            return Ok(UserInfo::anonymous());
         }
         let user = self.identify(request).await?;
         if user.groups.iter().any(|group| group == MASTERS) {
@@ -108,12 +108,12 @@ impl Access {
         })
     }
 
-    async fn identify(&self, request: &Parts) -> Result<User, RequestRefusal> {
+    async fn identify(&self, request: &Parts) -> Result<UserInfo, RequestRefusal> {
         if let Some(PeerIdentity(user)) = request.extensions.get() {
             return Ok(user.clone().authenticated());
         }
-        let Some(token) = bearer_token(&request.headers) else { return Ok(User::anonymous()) };
-        let key = Key::of([token]);
+        let Some(token) = bearer_token(&request.headers) else { return Ok(UserInfo::anonymous()) };
+        let key = ReviewKey::of([token]);
         let known = match self.tokens.get(&key) {
             Some(known) => known,
             None => {
@@ -125,10 +125,10 @@ impl Access {
                 answer
             }
         };
-        known.map(User::authenticated).ok_or(RequestRefusal::Unauthorized)
+        known.map(UserInfo::authenticated).ok_or(RequestRefusal::Unauthorized)
     }
 
-    async fn authorize(&self, request: AccessRequest) -> Result<User, RequestRefusal> {
+    async fn authorize(&self, request: AccessRequest) -> Result<UserInfo, RequestRefusal> {
         let key = request.key();
         let verdict = match self.verdicts.get(&key) {
             Some(verdict) => verdict,
@@ -163,8 +163,12 @@ impl Access {
     }
 }
 
-/// Lets a request through, with the caller as an extension ([`User`]), or refuses it.
-pub(crate) async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
+/// Lets a request through, with the caller as an extension ([`UserInfo`]), or refuses it.
+pub(crate) async fn guard(
+    State(access): State<Arc<AccessControl>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let began = Instant::now();
     let (mut parts, body) = request.into_parts();
     let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, future::Future, pin::Pin};
 
-use super::answers::Key;
+use super::answers::ReviewKey;
 
 /// A future behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -10,16 +10,18 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Puts questions to the API server.
 pub trait Reviewer: Send + Sync + 'static {
     /// TokenReview: whose token this is; `None` if it is nobody's.
-    fn review_token<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<User>, ReviewError>>;
+    fn review_token<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewError>>;
 
     /// SubjectAccessReview with `nonResourceAttributes`: whether this is allowed.
-    fn review_access<'a>(&'a self, request: &'a AccessRequest)
-    -> BoxFuture<'a, Result<Verdict, ReviewError>>;
+    fn review_access<'a>(
+        &'a self,
+        request: &'a AccessRequest,
+    ) -> BoxFuture<'a, Result<AccessDecision, ReviewError>>;
 }
 
 /// Who calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct User {
+pub struct UserInfo {
     /// The name.
     pub name: String,
     /// A name that is never given twice; often empty.
@@ -30,7 +32,7 @@ pub struct User {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-impl User {
+impl UserInfo {
     /// Somebody without credentials.
     pub fn anonymous() -> Self {
         Self {
@@ -54,7 +56,7 @@ impl User {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessRequest {
     /// Who.
-    pub user: User,
+    pub user: UserInfo,
     /// The HTTP method in lower case.
     pub verb: String,
     /// The path, without a query.
@@ -62,8 +64,8 @@ pub struct AccessRequest {
 }
 
 impl AccessRequest {
-    pub(super) fn key(&self) -> Key {
-        let User { name, uid, groups, extra } = &self.user;
+    pub(super) fn key(&self) -> ReviewKey {
+        let UserInfo { name, uid, groups, extra } = &self.user;
         let counts = format!("{} {}", groups.len(), extra.len());
         let extra = extra.iter().flat_map(|(name, values)| {
             [name.clone(), values.len().to_string()].into_iter().chain(values.iter().cloned())
@@ -71,13 +73,13 @@ impl AccessRequest {
         let mut words = vec![self.verb.clone(), self.path.clone(), name.clone(), uid.clone(), counts];
         words.extend(groups.iter().cloned());
         words.extend(extra);
-        Key::of(words.iter().map(String::as_str))
+        ReviewKey::of(words.iter().map(String::as_str))
     }
 }
 
 /// What the API server says about access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct AccessDecision {
     /// Whether it is allowed.
     pub allowed: bool,
     /// Why, if it says so.
@@ -110,7 +112,7 @@ mod tests {
     fn request(groups: &[&str], extra: &[(&str, &[&str])]) -> AccessRequest {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
         let extra = extra.iter().map(|(name, values)| ((*name).to_owned(), words(values))).collect();
-        let user = User { name: "ann".into(), groups: words(groups), extra, ..User::default() };
+        let user = UserInfo { name: "ann".into(), groups: words(groups), extra, ..UserInfo::default() };
         AccessRequest { user, verb: "get".into(), path: "/metrics".into() }
     }
 

@@ -24,7 +24,7 @@ struct ClientFamilies {
 }
 
 /// What is measured about traffic with the API server.
-pub struct Api {
+pub struct ApiMetrics {
     client: ClientFamilies,
     calls: IntCounterVec,
     call_duration: HistogramVec,
@@ -33,7 +33,7 @@ pub struct Api {
     slow_renewals: IntCounterVec,
 }
 
-impl Api {
+impl ApiMetrics {
     pub(super) fn new(registry: &Registry) -> Self {
         let define = Define(registry);
         Self {

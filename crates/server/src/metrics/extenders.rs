@@ -10,7 +10,7 @@ use super::{
 };
 
 /// What is measured about extenders. Each goes by its `urlPrefix`.
-pub struct Extenders {
+pub struct ExtenderMetrics {
     calls: IntCounterVec,
     duration: HistogramVec,
     skipped: IntCounterVec,
@@ -19,7 +19,7 @@ pub struct Extenders {
     circuit_open: IntGaugeVec,
 }
 
-impl Extenders {
+impl ExtenderMetrics {
     pub(super) fn new(registry: &Registry) -> Self {
         let define = Define(registry);
         Self {

@@ -25,12 +25,12 @@ mod supercargo;
 
 use std::collections::BTreeSet;
 
-pub use api::{Api, ApiClient};
-pub use extenders::Extenders;
+pub use api::{ApiClient, ApiMetrics};
+pub use extenders::ExtenderMetrics;
 pub use labels::*;
 pub use pod_resources::{PodResources, pod_resources_text};
 pub use profile::{PluginMetrics, ProfileMetrics};
-pub use scheduling::{Queues, Running, Scheduling};
+pub use scheduling::{Queues, Scheduling, TaskInFlight};
 pub use supercargo::Own;
 
 use define::Define;
@@ -69,9 +69,9 @@ pub struct Metrics {
     /// The queues and what moves pods between them.
     pub queues: Queues,
     /// Traffic with the API server.
-    pub api: Api,
+    pub api: ApiMetrics,
     /// Traffic with extenders.
-    pub extenders: Extenders,
+    pub extenders: ExtenderMetrics,
     /// What only Supercargo has.
     pub own: Own,
     /// Results of health checks, served apart at `/metrics/slis`.
@@ -92,8 +92,8 @@ impl Metrics {
         Self {
             scheduling: Scheduling::new(&registry, clock, &own),
             queues: Queues::new(&registry),
-            api: Api::new(&registry),
-            extenders: Extenders::new(&registry),
+            api: ApiMetrics::new(&registry),
+            extenders: ExtenderMetrics::new(&registry),
             own,
             checks: HealthResults::new(),
             profiles: ProfileFamilies::new(&registry),

@@ -38,7 +38,7 @@ impl Scheduling {
         let define = Define(registry);
         let cached = define.gauges(
             "scheduler_cache_size",
-            "Nodes, pods and assumed pods in the scheduler's picture of the cluster.",
+            "Nodes, pods and assumed pods in the scheduler's cache.",
             &["type"],
         );
         let tasks = define.gauges(
@@ -147,17 +147,17 @@ impl Scheduling {
         self.volume_errors.with_label_values(&[stage.as_str()]).inc();
     }
 
-    /// The scheduler's picture of the cluster has this many of them now.
+    /// The scheduler's cache has this many of them now.
     pub fn cached(&self, kind: Cached, count: usize) {
         self.cached[kind as usize].set(count as i64);
     }
 
     /// A task begins; it ends when the answer is dropped.
     #[must_use = "the task counts as running for as long as this is held"]
-    pub fn task(&self, task: Task) -> Running {
+    pub fn task(&self, task: Task) -> TaskInFlight {
         let gauge = self.tasks[task as usize].clone();
         gauge.inc();
-        Running(gauge)
+        TaskInFlight(gauge)
     }
 
     /// A step took this long, for the older summary.
@@ -168,9 +168,9 @@ impl Scheduling {
 
 /// A task in flight.
 #[must_use]
-pub struct Running(IntGauge);
+pub struct TaskInFlight(IntGauge);
 
-impl Drop for Running {
+impl Drop for TaskInFlight {
     fn drop(&mut self) {
         self.0.dec();
     }

@@ -5,15 +5,15 @@ use x509_cert::{
     der::{Decode, Tag, Tagged, asn1::ObjectIdentifier},
 };
 
-use crate::access::User;
+use crate::access::UserInfo;
 
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 const ORGANIZATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.10");
 
 /// The common name is the user, the organizations are the groups. `None` if there is no name to go by.
-pub(crate) fn user_of(certificate: &[u8]) -> Option<User> {
+pub(crate) fn user_of(certificate: &[u8]) -> Option<UserInfo> {
     let certificate = Certificate::from_der(certificate).ok()?;
-    let mut user = User::default();
+    let mut user = UserInfo::default();
     for attribute in certificate.tbs_certificate.subject.0.iter().flat_map(|part| part.0.iter()) {
         let text = match attribute.value.tag() {
             Tag::Utf8String | Tag::PrintableString | Tag::Ia5String => attribute.value.value(),

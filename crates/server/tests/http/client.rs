@@ -9,13 +9,13 @@ use tokio::{
 
 /// An answer, taken apart.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     pub(crate) code: u16,
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// A header's value; empty if there is none.
     pub(crate) fn header(&self, name: &str) -> &str {
         let line = self
@@ -39,7 +39,7 @@ impl Answer {
 }
 
 /// `GET path` with these header lines.
-pub(crate) async fn get(address: SocketAddr, path: &str, headers: &[&str]) -> Answer {
+pub(crate) async fn get(address: SocketAddr, path: &str, headers: &[&str]) -> HttpAnswer {
     let stream = TcpStream::connect(address).await.expect("it listens");
     get_over(stream, path, headers).await
 }
@@ -49,20 +49,20 @@ pub(crate) async fn get_over(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     path: &str,
     headers: &[&str],
-) -> Answer {
+) -> HttpAnswer {
     let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
     send(stream, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n"))
         .await
 }
 
 /// Sends a text and reads to the end.
-pub(crate) async fn send(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> Answer {
+pub(crate) async fn send(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> HttpAnswer {
     stream.write_all(request.as_bytes()).await.expect("sent");
     read(stream).await
 }
 
 /// Reads an answer to the end of the connection.
-pub(crate) async fn read(mut stream: impl AsyncRead + Unpin) -> Answer {
+pub(crate) async fn read(mut stream: impl AsyncRead + Unpin) -> HttpAnswer {
     let mut bytes = Vec::new();
     // A server that refuses a request may reset the connection after its answer.
     let _ = stream.read_to_end(&mut bytes).await;
@@ -74,7 +74,7 @@ pub(crate) async fn read(mut stream: impl AsyncRead + Unpin) -> Answer {
     } else {
         body.to_owned()
     };
-    Answer { code, head: head.to_owned(), body }
+    HttpAnswer { code, head: head.to_owned(), body }
 }
 
 fn chunks(mut rest: &str) -> String {

@@ -1,6 +1,6 @@
 //! The health addresses and their lists.
 
-use supercargo_server::{Check, Health};
+use supercargo_server::{Health, HealthCheck};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +23,8 @@ async fn well_is_ok_and_the_list_is_there_for_the_asking() {
 #[tokio::test]
 async fn what_fails_is_listed_and_its_reason_only_told_to_those_who_may_ask() {
     let (synced, sync) = watch::channel(false);
-    let readyz = vec![Check::ping(), Check::flag("informer-sync", sync, "nodes are not there yet")];
+    let readyz =
+        vec![HealthCheck::ping(), HealthCheck::flag("informer-sync", sync, "nodes are not there yet")];
     let server = Setup { health: Health { readyz, ..Health::default() }, ..Setup::default() }.start().await;
 
     let answer = get(server.address, "/readyz", &[]).await;
@@ -41,7 +42,7 @@ async fn what_fails_is_listed_and_its_reason_only_told_to_those_who_may_ask() {
 
 #[tokio::test]
 async fn checks_can_be_excluded() {
-    let readyz = vec![Check::ping(), Check::new("leaderElection", || Err("lease lost".into()))];
+    let readyz = vec![HealthCheck::ping(), HealthCheck::new("leaderElection", || Err("lease lost".into()))];
     let server = Setup { health: Health { readyz, ..Health::default() }, ..Setup::default() }.start().await;
     let answer = get(server.address, "/readyz?verbose&exclude=leaderElection&exclude=x", &[]).await;
     let list = "[+]ping ok\n[+]leaderElection excluded: ok\n\
@@ -52,7 +53,7 @@ async fn checks_can_be_excluded() {
 #[tokio::test]
 async fn a_process_that_stops_is_not_ready() {
     let stop = CancellationToken::new();
-    let readyz = vec![Check::shutdown(stop.clone())];
+    let readyz = vec![HealthCheck::shutdown(stop.clone())];
     let server = Setup { health: Health { readyz, ..Health::default() }, ..Setup::default() }.start().await;
     assert_eq!(get(server.address, "/readyz", &[]).await.code, 200);
     stop.cancel();

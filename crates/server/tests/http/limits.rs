@@ -9,7 +9,7 @@ use axum::{
     Router,
     routing::{get as on_get, post},
 };
-use supercargo_server::{Limits, Port, ServeError, Server, ServerOptions, Transport};
+use supercargo_server::{ConnectionLimits, Port, ServeError, Server, ServerOptions, Transport};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -29,7 +29,7 @@ const A_SECOND: Duration = Duration::from_secs(1);
 #[tokio::test]
 async fn without_tls_only_this_machine_is_served() {
     let bind = |address| {
-        let (port, transport, limits) = (Port::Ephemeral, Transport::Plain, Limits::default());
+        let (port, transport, limits) = (Port::Ephemeral, Transport::Plain, ConnectionLimits::default());
         Server::bind(ServerOptions { address, port, transport, share_port: false, limits })
     };
     for address in [Ipv4Addr::UNSPECIFIED, Ipv4Addr::new(192, 0, 2, 1)] {
@@ -44,7 +44,7 @@ async fn without_tls_only_this_machine_is_served() {
 async fn a_port_that_is_taken_is_told() {
     let server = Setup::default().start().await;
     let port = Port::from_flag(server.address.port()).expect("not 0");
-    let (address, transport, limits) = (server.address.ip(), Transport::Plain, Limits::default());
+    let (address, transport, limits) = (server.address.ip(), Transport::Plain, ConnectionLimits::default());
     let again = Server::bind(ServerOptions { address, port, transport, share_port: false, limits }).await;
     let error = again.err().expect("taken").to_string();
     assert!(error.starts_with(&format!("cannot listen on {}", server.address)), "{error}");
@@ -68,7 +68,7 @@ async fn heads_that_are_too_large_are_refused() {
 #[tokio::test]
 async fn bodies_that_are_too_large_are_refused() {
     let extra = Router::new().route("/echo", post(async |body: String| body));
-    let limits = Limits { body_bytes: 4, ..Limits::default() };
+    let limits = ConnectionLimits { body_bytes: 4, ..ConnectionLimits::default() };
     let server = Setup { limits, extra, ..Setup::default() }.start().await;
     let request =
         |rest: &str| format!("POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{ROOT}\r\n{rest}");
@@ -84,7 +84,8 @@ async fn bodies_that_are_too_large_are_refused() {
 
 #[tokio::test]
 async fn whoever_says_nothing_is_shown_the_door() {
-    let limits = Limits { header_timeout: Duration::from_millis(50), ..Limits::default() };
+    let limits =
+        ConnectionLimits { header_timeout: Duration::from_millis(50), ..ConnectionLimits::default() };
     let server = Setup { limits, ..Setup::default() }.start().await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
     let mut slow = TcpStream::connect(server.address).await.unwrap();
@@ -97,7 +98,7 @@ async fn whoever_says_nothing_is_shown_the_door() {
 #[tokio::test]
 async fn a_port_can_be_shared_by_those_who_agree_to() {
     let bind = |port| {
-        let (transport, limits) = (Transport::Plain, Limits::default());
+        let (transport, limits) = (Transport::Plain, ConnectionLimits::default());
         let address = Ipv4Addr::LOCALHOST.into();
         Server::bind(ServerOptions { address, port, transport, share_port: true, limits })
     };
@@ -153,7 +154,8 @@ async fn slow_heads_and_silence_hold_up_nobody() {
 #[tokio::test]
 async fn where_all_connections_are_busy_health_is_served_and_others_are_told_to_wait() {
     let (extra, mut begins) = slow();
-    let limits = Limits { connections: 2, connections_for_health: 2, ..Limits::default() };
+    let limits =
+        ConnectionLimits { connections: 2, connections_for_health: 2, ..ConnectionLimits::default() };
     let server = Setup { limits, extra, ..Setup::default() }.start().await;
     let mut busy = Vec::new();
     for _ in 0..2 {
@@ -206,7 +208,7 @@ async fn requests_in_hand_are_answered_before_the_end() {
 #[tokio::test]
 async fn requests_that_do_not_end_are_cut() {
     let (extra, mut begins) = slow();
-    let limits = Limits { drain: Duration::from_millis(50), ..Limits::default() };
+    let limits = ConnectionLimits { drain: Duration::from_millis(50), ..ConnectionLimits::default() };
     let server = Setup { limits, extra, ..Setup::default() }.start().await;
     let request = tokio::spawn(get(server.address, "/slow", &[ROOT]));
     let _go = timeout(SOON, begins.recv()).await.expect("it began").unwrap();
@@ -219,7 +221,7 @@ async fn requests_that_do_not_end_are_cut() {
 async fn old_connections_are_ended() {
     let (extra, mut begins) = slow();
     let moment = Duration::from_millis(50);
-    let limits = Limits { connection_age: moment, drain: moment, ..Limits::default() };
+    let limits = ConnectionLimits { connection_age: moment, drain: moment, ..ConnectionLimits::default() };
     let server = Setup { limits, extra, ..Setup::default() }.start().await;
     let idle = TcpStream::connect(server.address).await.unwrap();
     let request = tokio::spawn(get(server.address, "/slow", &[ROOT]));

@@ -13,8 +13,9 @@ use axum::{Extension, Router, routing::get};
 use jiff::Timestamp;
 use serde_json::json;
 use supercargo_server::{
-    Access, AccessOptions, AccessRequest, BoxFuture, Clock, Configz, Drained, Health, Limits, Port,
-    ReviewError, Reviewer, Routes, Server, ServerOptions, Statusz, Transport, User, Verdict,
+    AccessControl, AccessDecision, AccessOptions, AccessRequest, BoxFuture, Clock, Configz, ConnectionLimits,
+    Drained, Health, Port, ReviewError, Reviewer, Routes, Server, ServerOptions, Statusz, Transport,
+    UserInfo,
     metrics::{BuildInfo, Metrics, PodResources},
 };
 use tokio::task::JoinHandle;
@@ -47,9 +48,10 @@ impl FakeReviewer {
 }
 
 impl Reviewer for FakeReviewer {
-    fn review_token<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<User>, ReviewError>> {
+    fn review_token<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewError>> {
         self.tokens_asked.fetch_add(1, Ordering::SeqCst);
-        let user = |group: &str| User { name: token.into(), groups: vec![group.into()], ..User::default() };
+        let user =
+            |group: &str| UserInfo { name: token.into(), groups: vec![group.into()], ..UserInfo::default() };
         let answer = match token {
             "ann" | "bob" => Some(user("people")),
             "root" => Some(user("system:masters")),
@@ -61,18 +63,18 @@ impl Reviewer for FakeReviewer {
     fn review_access<'a>(
         &'a self,
         request: &'a AccessRequest,
-    ) -> BoxFuture<'a, Result<Verdict, ReviewError>> {
+    ) -> BoxFuture<'a, Result<AccessDecision, ReviewError>> {
         self.accesses_asked.lock().unwrap().push(request.clone());
         let allowed = ["ann", "prometheus"].contains(&&*request.user.name) && request.verb == "get";
         let reason = if allowed { "" } else { "no rule for it" };
-        Box::pin(self.in_mood(Verdict { allowed, reason: reason.into() }))
+        Box::pin(self.in_mood(AccessDecision { allowed, reason: reason.into() }))
     }
 }
 
 /// What a test may set before it starts a server.
 pub(crate) struct Setup {
     pub(crate) transport: Transport,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ConnectionLimits,
     pub(crate) health: Health,
     pub(crate) extra: Router,
     pub(crate) access: AccessOptions,
@@ -82,9 +84,10 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             transport: Transport::Plain,
-            limits: Limits::default(),
+            limits: ConnectionLimits::default(),
             health: Health::default(),
-            extra: Router::new().route("/whoami", get(async |Extension(user): Extension<User>| user.name)),
+            extra: Router::new()
+                .route("/whoami", get(async |Extension(user): Extension<UserInfo>| user.name)),
             access: AccessOptions { review_timeout: Duration::from_millis(100), ..AccessOptions::default() },
         }
     }
@@ -124,7 +127,7 @@ impl Setup {
             })
             .profiling()
             .merge(self.extra)
-            .protected(Access::new(reviewer.clone(), self.access, clock));
+            .protected(AccessControl::new(reviewer.clone(), self.access, clock));
 
         let address = Ipv4Addr::LOCALHOST.into();
         let (port, transport, limits) = (Port::Ephemeral, self.transport, self.limits);

@@ -11,11 +11,10 @@ use std::{
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use supercargo_extender::TrustsAnybody;
+use supercargo_extender::{TrustsAnybody, testing::CertificateAuthority};
 use supercargo_server::{
-    Certificate, CipherSuites, Limits, NamedCertificate, Port, Server, ServerOptions, TlsOptions, TlsVersion,
-    Transport,
+    Certificate, CipherSuites, ConnectionLimits, NamedCertificate, Port, Server, ServerOptions, TlsOptions,
+    TlsVersion, Transport,
 };
 use tokio::{io::AsyncReadExt, net::TcpStream, time::timeout};
 use tokio_rustls::{
@@ -35,33 +34,6 @@ use crate::{
 };
 
 const SOON: Duration = Duration::from_secs(5);
-
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new([]).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    /// A certificate and its key, in PEM.
-    fn issue(&self, name: &str, organizations: &[&str]) -> (String, String) {
-        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        for organization in organizations {
-            params.distinguished_name.push(DnType::OrganizationName, *organization);
-        }
-        let key = KeyPair::generate().unwrap();
-        (params.signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
-    }
-
-    fn roots(&self) -> RootCertStore {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.0.der().clone()).unwrap();
-        roots
-    }
-}
 
 fn builder() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier> {
     let versions = [&TLS12, &TLS13];
@@ -142,7 +114,7 @@ fn given(directory: &Directory, (certificate, key): &(String, String)) -> Certif
 async fn fails_to_start(options: TlsOptions) -> String {
     let transport = Transport::Tls(options);
     let address = std::net::Ipv4Addr::LOCALHOST.into();
-    let (port, limits) = (Port::Ephemeral, Limits::default());
+    let (port, limits) = (Port::Ephemeral, ConnectionLimits::default());
     let options = ServerOptions { address, port, transport, share_port: false, limits };
     Server::bind(options).await.err().expect("an error").to_string()
 }
@@ -181,9 +153,9 @@ fn assert_private(_: &Path) {}
 
 #[tokio::test]
 async fn given_certificates_are_shown_and_followed() {
-    let (directory, authority) = (Directory::new("followed"), Authority::new());
+    let (directory, authority) = (Directory::new("followed"), CertificateAuthority::default());
     let options = TlsOptions {
-        certificate: given(&directory, &authority.issue("one", &[])),
+        certificate: given(&directory, &authority.issue("one", "localhost", &[])),
         reload_every: Duration::from_millis(10),
         ..TlsOptions::default()
     };
@@ -197,7 +169,7 @@ async fn given_certificates_are_shown_and_followed() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(shown(server.address).await, before, "what cannot be used changes nothing");
 
-    let (certificate, key) = authority.issue("two", &[]);
+    let (certificate, key) = authority.issue("two", "localhost", &[]);
     directory.write("tls.crt", &certificate);
     directory.write("tls.key", &key);
     let wanted = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
@@ -208,8 +180,8 @@ async fn given_certificates_are_shown_and_followed() {
 
 #[tokio::test]
 async fn files_that_do_not_serve_are_told_at_the_start() {
-    let (directory, authority) = (Directory::new("unusable"), Authority::new());
-    let (one, other) = (authority.issue("one", &[]), authority.issue("other", &[]));
+    let (directory, authority) = (Directory::new("unusable"), CertificateAuthority::default());
+    let (one, other) = (authority.issue("one", "localhost", &[]), authority.issue("other", "localhost", &[]));
     let with = |pair| TlsOptions { certificate: given(&directory, &pair), ..TlsOptions::default() };
     let error = fails_to_start(with((one.0.clone(), other.1))).await;
     assert!(error.contains("tls.crt: ") && error.contains("hint: "), "{error}");
@@ -253,7 +225,8 @@ async fn http2_is_spoken_with_those_who_ask_for_it() {
 
 #[tokio::test]
 async fn an_http2_connection_without_requests_is_shown_the_door() {
-    let limits = Limits { header_timeout: Duration::from_millis(50), ..Limits::default() };
+    let limits =
+        ConnectionLimits { header_timeout: Duration::from_millis(50), ..ConnectionLimits::default() };
     let server = Setup { limits, ..tls(TlsOptions::default()) }.start().await;
     let config = speaking(b"h2");
     let mut stream = connect(server.address, config).await.expect("a handshake");
@@ -263,7 +236,8 @@ async fn an_http2_connection_without_requests_is_shown_the_door() {
 
 #[tokio::test]
 async fn a_handshake_that_takes_too_long_is_ended() {
-    let limits = Limits { handshake_timeout: Duration::from_millis(50), ..Limits::default() };
+    let limits =
+        ConnectionLimits { handshake_timeout: Duration::from_millis(50), ..ConnectionLimits::default() };
     let server = Setup { limits, ..tls(TlsOptions::default()) }.start().await;
     let silent = TcpStream::connect(server.address).await.unwrap();
     timeout(SOON, read(silent)).await.expect("closed");
@@ -288,8 +262,8 @@ async fn old_versions_are_not_spoken() {
 
 #[tokio::test]
 async fn a_client_certificate_says_who_calls() {
-    let (directory, authority) = (Directory::new("clients"), Authority::new());
-    let ca = directory.write("ca.crt", &authority.0.pem());
+    let (directory, authority) = (Directory::new("clients"), CertificateAuthority::default());
+    let ca = directory.write("ca.crt", &authority.pem());
     let server = tls(TlsOptions { client_ca_file: Some(ca), ..TlsOptions::default() }).start().await;
     let as_caller = |(certificate, key): (String, String)| {
         let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
@@ -300,22 +274,30 @@ async fn a_client_certificate_says_who_calls() {
         connect(server.address, builder.with_client_auth_cert(chain, key).unwrap())
     };
 
-    let stream = as_caller(authority.issue("prometheus", &["monitoring"])).await.expect("a handshake");
+    let stream =
+        as_caller(authority.issue("prometheus", "localhost", &["monitoring"])).await.expect("a handshake");
     assert_eq!(get_over(stream, "/whoami", &[]).await.body, "prometheus");
     let asked = server.reviewer.accesses_asked.lock().unwrap()[0].user.clone();
     assert_eq!(asked.groups, ["monitoring", "system:authenticated"]);
 
-    let stream = as_caller(authority.issue("admin", &["system:masters"])).await.expect("a handshake");
+    let stream =
+        as_caller(authority.issue("admin", "localhost", &["system:masters"])).await.expect("a handshake");
     assert_eq!(get_over(stream, "/whoami", &[]).await.body, "admin");
 
-    let stream = as_caller(authority.issue("", &["monitoring"])).await.expect("a handshake");
+    let stream = as_caller(authority.issue("", "localhost", &["monitoring"])).await.expect("a handshake");
     assert_eq!(get_over(stream, "/whoami", &[]).await.code, 403, "without a name it speaks for nobody");
 
     let stream = connect(server.address, curious()).await.expect("a certificate is not demanded");
     assert_eq!(get_over(stream, "/healthz", &[]).await.body, "ok");
 
     // With TLS 1.3 the caller learns of the refusal only when it reads.
-    let refused = match as_caller(Authority::new().issue("prometheus", &["system:masters"])).await {
+    let refused = match as_caller(CertificateAuthority::default().issue(
+        "prometheus",
+        "localhost",
+        &["system:masters"],
+    ))
+    .await
+    {
         Ok(stream) => get_over(stream, "/whoami", &[]).await.code == 0,
         Err(_) => true,
     };
@@ -324,10 +306,10 @@ async fn a_client_certificate_says_who_calls() {
 
 #[tokio::test]
 async fn names_have_certificates_of_their_own() {
-    let (directory, authority) = (Directory::new("names"), Authority::new());
+    let (directory, authority) = (Directory::new("names"), CertificateAuthority::default());
     let der =
         |(certificate, _): &(String, String)| CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
-    let pairs = ["default", "pattern", "found"].map(|name| authority.issue(name, &[]));
+    let pairs = ["default", "pattern", "found"].map(|name| authority.issue(name, "localhost", &[]));
     let file = |name: &str, text: &str| directory.write(name, text);
     let named = |place: usize, names: &[&str]| NamedCertificate {
         certificate: file(&format!("{place}.crt"), &pairs[place].0),

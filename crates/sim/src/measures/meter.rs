@@ -111,7 +111,7 @@ struct Integral {
 }
 
 /// Measures a cluster while time passes.
-pub struct Meter<'m> {
+pub struct ClusterMeter<'m> {
     mix: &'m PodMix,
     /// By resource: whether any pod of the trace asks for it. What nobody asks for is not in pieces.
     asked_for: Vec<bool>,
@@ -139,7 +139,7 @@ fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-impl<'m> Meter<'m> {
+impl<'m> ClusterMeter<'m> {
     /// Measures a span of time with about as many samples; if it has no length, the end.
     pub fn new(mix: &'m PodMix, length: Duration, samples: u32) -> Self {
         let resources = mix.resources.len();

@@ -13,10 +13,10 @@ use supercargo_model::{
     Key, Name, Node, Pod, PodSpec, Resources,
     object::{Kind, Object},
     resources::{CPU, EPHEMERAL_STORAGE, MEMORY},
-    taint::{Effect, Taint, find_untolerated},
+    taint::{Taint, TaintEffect, find_untolerated},
 };
 
-use crate::trace::{Event, Trace};
+use crate::trace::{Trace, TraceEvent};
 
 /// More different requests than this are not told apart: the most frequent ones stand for all.
 const MAX_SHAPES: usize = 1024;
@@ -43,19 +43,19 @@ impl PodMix {
         let (mut pods, mut there): (Vec<&Pod>, HashSet<Key>) = Default::default();
         for timed in &trace.events {
             match &timed.event {
-                Event::Arrival(pod) => {
+                TraceEvent::Arrival(pod) => {
                     there.insert(pod.key());
                     pods.push(pod);
                 }
-                Event::Put(object) => {
+                TraceEvent::Put(object) => {
                     if let Object::Pod(pod) = &**object
                         && there.insert(pod.key())
                     {
                         pods.push(pod);
                     }
                 }
-                Event::Remove(Kind::Pod, key) => drop(there.remove(key)),
-                Event::Remove(..) => {}
+                TraceEvent::Remove(Kind::Pod, key) => drop(there.remove(key)),
+                TraceEvent::Remove(..) => {}
             }
         }
         Self::of_pods(pods.into_iter())
@@ -181,7 +181,7 @@ pub(super) fn meets_node_affinity(node: &Node, pod: &PodSpec) -> bool {
 
 pub(super) fn tolerates(node: &Node, pod: &PodSpec) -> bool {
     let cordon =
-        Taint { key: UNSCHEDULABLE_TAINT.into(), value: Name::default(), effect: Effect::NoSchedule };
+        Taint { key: UNSCHEDULABLE_TAINT.into(), value: Name::default(), effect: TaintEffect::NoSchedule };
     find_untolerated(&node.taints, &pod.tolerations).is_none()
         && (!node.unschedulable || pod.tolerations.tolerate(&cordon))
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use supercargo_engine::{Decision, Engine, Failure, Outcome};
+use supercargo_engine::{AttemptFailure, Decision, Engine, Outcome};
 use supercargo_model::{Key, Name, Node, Pod};
 
-use super::{Expectation, Nodes, Pending, Placed, Placements, Spread};
+use super::{NodeMatch, PendingReason, Placed, PlacementExpectation, Placements, Spread};
 use crate::capacity;
 
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
@@ -13,7 +13,7 @@ const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 const MAX_TOLD: usize = 5;
 
 /// What is not as expected, a sentence or two for each thing; empty if all is.
-pub fn check(expectation: &Expectation, placements: &mut Placements) -> Vec<String> {
+pub fn check(expectation: &PlacementExpectation, placements: &mut Placements) -> Vec<String> {
     let chosen: Vec<usize> = (0..placements.pods.len())
         .filter(|i| expectation.pods.as_ref().is_none_or(|name| is_named(&placements.pods[*i].pod, name)))
         .collect();
@@ -67,7 +67,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     rest.char_indices().map(|(i, _)| i).chain([rest.len()]).any(|i| matches(after, &rest[i..]))
 }
 
-fn no_such_pods(expectation: &Expectation, placements: &Placements) -> String {
+fn no_such_pods(expectation: &PlacementExpectation, placements: &Placements) -> String {
     let names = placements.pods.iter().map(|placed| placed.pod.key().to_string());
     let pattern = expectation.pods.as_deref().unwrap_or("*");
     match placements.pods.len() {
@@ -86,7 +86,7 @@ fn listed(names: impl Iterator<Item = String>) -> String {
     told
 }
 
-impl Nodes {
+impl NodeMatch {
     fn contain(&self, node: &Node) -> bool {
         let zone = node.labels.get(ZONE_LABEL);
         (self.nodes.is_empty() || self.nodes.iter().any(|pattern| matches(pattern, &node.name)))
@@ -97,11 +97,11 @@ impl Nodes {
 }
 
 /// The nodes of a cluster that are meant.
-fn chosen<'e>(nodes: &'e Nodes, engine: &'e Engine) -> impl Iterator<Item = &'e Name> {
+fn chosen<'e>(nodes: &'e NodeMatch, engine: &'e Engine) -> impl Iterator<Item = &'e Name> {
     engine.cluster().nodes().filter(|info| nodes.contain(&info.node)).map(|info| info.name())
 }
 
-fn goes_to(placed: &Placed, to: &Nodes, engine: &Engine) -> Option<String> {
+fn goes_to(placed: &Placed, to: &NodeMatch, engine: &Engine) -> Option<String> {
     let key = placed.pod.key();
     let why = || {
         let nodes = chosen(to, engine).map(|node| format!("{node}: {}", why_not(&placed.decision, node)));
@@ -115,7 +115,7 @@ fn goes_to(placed: &Placed, to: &Nodes, engine: &Engine) -> Option<String> {
     }
 }
 
-fn stays_away(placed: &Placed, from: &Nodes, engine: &Engine) -> Option<String> {
+fn stays_away(placed: &Placed, from: &NodeMatch, engine: &Engine) -> Option<String> {
     let node = placed.decision.node()?;
     let is_there = engine.cluster().node(node).is_some_and(|info| from.contain(&info.node));
     let others = placed.decision.feasible.iter().filter(|other| *other != node).count();
@@ -159,7 +159,7 @@ fn message(placed: &Placed) -> String {
     placed.decision.message().unwrap_or_else(|| "no reason given".to_owned())
 }
 
-fn pending(placed: &Placed, why: &Pending) -> Option<String> {
+fn pending(placed: &Placed, why: &PendingReason) -> Option<String> {
     let key = placed.pod.key();
     if let Outcome::Scheduled { node } = &placed.decision.outcome {
         return Some(format!("{key} goes to {node}; it was expected to stay pending"));
@@ -179,7 +179,7 @@ fn pending(placed: &Placed, why: &Pending) -> Option<String> {
 fn refused_by(decision: &Decision) -> Vec<Name> {
     let gate = decision.refused.iter().map(|rejection| rejection.plugin.clone());
     match decision.failure() {
-        Some(Failure::Refused(refusal)) => refusal.plugins.iter().cloned().chain(gate).collect(),
+        Some(AttemptFailure::Refused(refusal)) => refusal.plugins.iter().cloned().chain(gate).collect(),
         _ => gate.collect(),
     }
 }
@@ -210,7 +210,7 @@ fn spread(pods: &[&Placed], how: &Spread, engine: &Engine) -> Option<String> {
     ))
 }
 
-fn preemption(pods: &[&Placed], expectation: &Expectation) -> Vec<String> {
+fn preemption(pods: &[&Placed], expectation: &PlacementExpectation) -> Vec<String> {
     let victims: Vec<&Key> = pods.iter().flat_map(|placed| &placed.victims).collect();
     let mut failures = Vec::new();
     if expectation.preempts_nobody == Some(true) && !victims.is_empty() {

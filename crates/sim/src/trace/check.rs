@@ -7,8 +7,8 @@ use supercargo_engine::{Decision, Engine, Survey};
 use supercargo_manifest::{self as manifest, Problems, Source, UnknownFields};
 use supercargo_model::{Name, Pod};
 
-use super::{Event, Trace};
-use crate::conformance::{Comparison, Difference};
+use super::{Trace, TraceEvent};
+use crate::conformance::{Comparison, Mismatch};
 
 /// Replays a trace. `arrived` sees every pod that comes and says where it goes; a pod that goes nowhere is dropped.
 pub fn replay(
@@ -18,9 +18,9 @@ pub fn replay(
 ) {
     for timed in &trace.events {
         match &timed.event {
-            Event::Put(object) => engine.cluster_mut().put((**object).clone()),
-            Event::Remove(kind, key) => engine.cluster_mut().remove(*kind, key),
-            Event::Arrival(pod) => {
+            TraceEvent::Put(object) => engine.cluster_mut().put((**object).clone()),
+            TraceEvent::Remove(kind, key) => engine.cluster_mut().remove(*kind, key),
+            TraceEvent::Arrival(pod) => {
                 let pod = engine.admit(pod.clone());
                 if let Some(node) = arrived(engine, &pod) {
                     engine.assume(&pod, node);
@@ -32,7 +32,7 @@ pub fn replay(
 
 /// What kube-scheduler made of one pod of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Expectation {
+pub struct ExpectedAnswer {
     /// `namespace/name`.
     pub pod: String,
     /// `Scheduled`, …
@@ -52,7 +52,7 @@ pub struct Expectation {
     pub message: String,
 }
 
-impl Expectation {
+impl ExpectedAnswer {
     /// Reads expectations: one JSON object a line.
     pub fn read(source: &Source) -> Result<Vec<Self>, Problems> {
         let lines = manifest::read(source)?;
@@ -80,7 +80,7 @@ impl Expectation {
     }
 
     fn of_decision(decision: &Decision) -> Self {
-        let report = crate::report::Report::new(decision);
+        let report = crate::report::PodReport::new(decision);
         Self {
             pod: report.pod,
             result: report.result,
@@ -96,29 +96,29 @@ impl Expectation {
 
 /// How a replay compares.
 #[derive(Debug, Default)]
-pub struct Checked {
+pub struct CheckedReplay {
     /// Pods whose answer is kube-scheduler's.
     pub passed: usize,
     /// Pods whose answer is another.
     pub failed: usize,
     /// Where.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<Mismatch>,
 }
 
 /// Replays a trace and compares every pod. After each the expected node is taken, so that one difference does not make
 /// others.
 pub fn check(
     trace: &Trace,
-    expected: &[Expectation],
+    expected: &[ExpectedAnswer],
     engine: &mut Engine,
     mut progress: impl FnMut(),
-) -> Checked {
-    let mut checked = Checked::default();
+) -> CheckedReplay {
+    let mut checked = CheckedReplay::default();
     let mut next = expected.iter();
     replay(trace, engine, |engine, pod| {
         progress();
         let before = checked.differences.len();
-        let got = Expectation::of(engine, pod)?;
+        let got = ExpectedAnswer::of(engine, pod)?;
         let key = pod.key().to_string();
         let mut about = Comparison::new(&key, &mut checked.differences);
         let placed = match next.next() {

@@ -7,7 +7,7 @@ use supercargo_model::{
     object::{Kind, Object},
 };
 
-use crate::trace::{Event, TimedEvent, Trace};
+use crate::trace::{TimedEvent, Trace, TraceEvent};
 
 /// Cuts a trace into as many blocks with about as many arrivals each. A block begins with what is there at that time; the
 /// pods that run then come again at once, and are placed by whoever is being judged.
@@ -17,7 +17,7 @@ pub(super) fn blocks(trace: &Trace, count: usize) -> Vec<Trace> {
     let (mut blocks, mut block, mut seen): (Vec<Trace>, Trace, usize) = (Vec::new(), Trace::default(), 0);
     let mut begin = Duration::ZERO;
     for timed in &trace.events {
-        let is_arrival = matches!(timed.event, Event::Arrival(_));
+        let is_arrival = matches!(timed.event, TraceEvent::Arrival(_));
         let full = seen >= (blocks.len() + 1) * arrivals / count && blocks.len() + 1 < count;
         if is_arrival && full {
             begin = timed.at;
@@ -35,21 +35,21 @@ pub(super) fn blocks(trace: &Trace, count: usize) -> Vec<Trace> {
 /// What is there at a moment, in the order in which it came.
 #[derive(Default)]
 struct Present {
-    objects: HashMap<(Kind, Key), (usize, Event)>,
+    objects: HashMap<(Kind, Key), (usize, TraceEvent)>,
     count: usize,
 }
 
 impl Present {
-    fn take_in(&mut self, event: &Event) {
+    fn take_in(&mut self, event: &TraceEvent) {
         let key = match event {
-            Event::Arrival(pod) => (Kind::Pod, pod.key()),
-            Event::Put(object) => (object.kind(), object.key()),
-            Event::Remove(kind, key) => {
+            TraceEvent::Arrival(pod) => (Kind::Pod, pod.key()),
+            TraceEvent::Put(object) => (object.kind(), object.key()),
+            TraceEvent::Remove(kind, key) => {
                 self.objects.remove(&(*kind, key.clone()));
                 return;
             }
         };
-        if matches!(event, Event::Put(object) if matches!(&**object, Object::Pod(pod) if pod.finished)) {
+        if matches!(event, TraceEvent::Put(object) if matches!(&**object, Object::Pod(pod) if pod.finished)) {
             self.objects.remove(&key);
             return;
         }
@@ -61,17 +61,17 @@ impl Present {
     }
 
     fn events(&self) -> Vec<TimedEvent> {
-        let mut events: Vec<&(usize, Event)> = self.objects.values().collect();
+        let mut events: Vec<&(usize, TraceEvent)> = self.objects.values().collect();
         events.sort_by_key(|(order, _)| *order);
         events.into_iter().map(|(_, event)| TimedEvent { at: Duration::ZERO, event: event.clone() }).collect()
     }
 }
 
 /// A pod that came without a node is one that comes without a node, wherever the recording has put it since.
-fn newer(known: &Event, event: &Event) -> Event {
+fn newer(known: &TraceEvent, event: &TraceEvent) -> TraceEvent {
     match (known, event) {
-        (Event::Arrival(_), Event::Put(object)) => match &**object {
-            Object::Pod(pod) => Event::Arrival(Arc::new(supercargo_model::Pod {
+        (TraceEvent::Arrival(_), TraceEvent::Put(object)) => match &**object {
+            Object::Pod(pod) => TraceEvent::Arrival(Arc::new(supercargo_model::Pod {
                 node: None,
                 nominated_node: None,
                 not_scheduled: None,
@@ -114,9 +114,9 @@ mod tests {
         let cut = blocks(&trace, 2);
         let outline = |block: &Trace| -> Vec<String> {
             let name = |timed: &TimedEvent| match &timed.event {
-                Event::Arrival(pod) => format!("{}:+{}", timed.at.as_secs(), pod.name),
-                Event::Put(object) => format!("{}:{}", timed.at.as_secs(), object.key().name),
-                Event::Remove(_, key) => format!("{}:-{}", timed.at.as_secs(), key.name),
+                TraceEvent::Arrival(pod) => format!("{}:+{}", timed.at.as_secs(), pod.name),
+                TraceEvent::Put(object) => format!("{}:{}", timed.at.as_secs(), object.key().name),
+                TraceEvent::Remove(_, key) => format!("{}:-{}", timed.at.as_secs(), key.name),
             };
             block.events.iter().map(name).collect()
         };

@@ -13,12 +13,9 @@ use std::{
 use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
 use supercargo_manifest::{Problem, Problems};
+use supercargo_model::random::Random;
 
-use super::{
-    Candidate, Gains, Objective,
-    blocks::blocks,
-    space::{Random, Space},
-};
+use super::{Gains, Objective, TuningCandidate, blocks::blocks, space::Space};
 use crate::{
     measures::{Measures, PodMix},
     replay::{ReplayOptions, replay},
@@ -41,7 +38,7 @@ const BROKEN: f64 = 1e6;
 const SAMPLES: u32 = 20;
 
 /// When the search ends.
-pub struct Limits<'l> {
+pub struct SearchLimits<'l> {
     /// All of it takes about so long.
     pub time: Duration,
     /// So many candidates are tried at most.
@@ -52,7 +49,7 @@ pub struct Limits<'l> {
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct SearchProgress {
     /// Candidates that were tried.
     pub candidates: usize,
     /// How much of the time has passed, in thousandths.
@@ -76,7 +73,7 @@ pub struct HeldBack {
 
 /// What was found.
 #[derive(Debug)]
-pub struct Found {
+pub struct SearchResult {
     /// How many candidates were tried.
     pub candidates: usize,
     /// Each part, judged with what was found on the others.
@@ -101,8 +98,8 @@ pub struct Tuner<'t> {
     parts: Vec<Trace>,
     objective: &'t Objective,
     seed: u64,
-    known: HashMap<(Candidate, usize, u64), Value>,
-    tried: HashSet<Candidate>,
+    known: HashMap<(TuningCandidate, usize, u64), Value>,
+    tried: HashSet<TuningCandidate>,
     /// How long a replay of a part takes.
     pace: Duration,
 }
@@ -126,7 +123,7 @@ impl Value {
 }
 
 /// A candidate on a part with a seed.
-type Job = (Candidate, usize, u64);
+type Job = (TuningCandidate, usize, u64);
 
 impl<'t> Tuner<'t> {
     /// Ready to search.
@@ -169,20 +166,20 @@ impl<'t> Tuner<'t> {
     /// If the base itself cannot be replayed.
     pub fn run(
         &mut self,
-        limits: &Limits<'_>,
-        mut progress: impl FnMut(Progress),
-    ) -> Result<Found, Problems> {
+        limits: &SearchLimits<'_>,
+        mut progress: impl FnMut(SearchProgress),
+    ) -> Result<SearchResult, Problems> {
         let began = Instant::now();
         let (base, seed) = (self.space.base(), self.seed);
-        let everywhere = |candidate: &Candidate| -> Vec<Job> {
+        let everywhere = |candidate: &TuningCandidate| -> Vec<Job> {
             (0..PARTS).map(|part| (candidate.clone(), part, seed)).collect()
         };
         let jobs = everywhere(&base);
         self.run_jobs(jobs, None)?;
         let mut random = Random(self.seed);
         // What is tried whatever the trace is the same for all splits.
-        let mut populations: Vec<Vec<Candidate>> = vec![vec![base.clone()]; PARTS];
-        let mut queue: Vec<Vec<(usize, Candidate)>> = self
+        let mut populations: Vec<Vec<TuningCandidate>> = vec![vec![base.clone()]; PARTS];
+        let mut queue: Vec<Vec<(usize, TuningCandidate)>> = self
             .space
             .first()
             .into_iter()
@@ -205,15 +202,15 @@ impl<'t> Tuner<'t> {
             }
             let permille =
                 (1000.0 * began.elapsed().as_secs_f64() / limits.time.as_secs_f64().max(0.001)) as usize;
-            progress(Progress { candidates: self.tried.len(), permille: permille.min(1000) });
+            progress(SearchProgress { candidates: self.tried.len(), permille: permille.min(1000) });
         }
-        let winners: Vec<Candidate> =
+        let winners: Vec<TuningCandidate> =
             (0..PARTS).map(|split| self.best_of(&populations[split], split)).collect();
         self.judge(&winners)
     }
 
     /// Whether there is only time left to judge.
-    fn is_over(&self, limits: &Limits<'_>, began: Instant) -> bool {
+    fn is_over(&self, limits: &SearchLimits<'_>, began: Instant) -> bool {
         let judging = PARTS as u32 * (2 * SEEDS as u32 + 8);
         let threads = u32::try_from(threads()).unwrap_or(1);
         let kept = limits.time.mul_f64(JUDGING_SHARE).max(self.pace * judging / threads);
@@ -223,15 +220,19 @@ impl<'t> Tuner<'t> {
     }
 
     /// One new candidate for each split, from the best on its training parts.
-    fn children(&self, populations: &[Vec<Candidate>], random: &mut Random) -> Vec<(usize, Candidate)> {
+    fn children(
+        &self,
+        populations: &[Vec<TuningCandidate>],
+        random: &mut Random,
+    ) -> Vec<(usize, TuningCandidate)> {
         let mut round = Vec::new();
         for (split, population) in populations.iter().enumerate() {
-            let mut ranked: Vec<(f64, &Candidate)> = (population.iter())
+            let mut ranked: Vec<(f64, &TuningCandidate)> = (population.iter())
                 .filter_map(|candidate| Some((self.training_score(candidate, split)?, candidate)))
                 .collect();
             ranked.sort_by(|(one, _), (other, _)| one.total_cmp(other));
             ranked.truncate(PARENTS);
-            let known: HashSet<&Candidate> = population.iter().collect();
+            let known: HashSet<&TuningCandidate> = population.iter().collect();
             // A small space may have been seen in full.
             let tries = (0..20).map(|_| {
                 let place = random.below(ranked.len()).min(random.below(ranked.len()));
@@ -243,11 +244,11 @@ impl<'t> Tuner<'t> {
     }
 
     /// How a candidate does on the parts that a split trains on; the lower, the better.
-    fn training_score(&self, candidate: &Candidate, split: usize) -> Option<f64> {
+    fn training_score(&self, candidate: &TuningCandidate, split: usize) -> Option<f64> {
         self.score(candidate, (0..PARTS).filter(|part| *part != split))
     }
 
-    fn score(&self, candidate: &Candidate, parts: impl Iterator<Item = usize>) -> Option<f64> {
+    fn score(&self, candidate: &TuningCandidate, parts: impl Iterator<Item = usize>) -> Option<f64> {
         let scores: Option<Vec<f64>> = parts
             .map(|part| {
                 let value = self.known.get(&(candidate.clone(), part, self.seed))?;
@@ -258,21 +259,21 @@ impl<'t> Tuner<'t> {
     }
 
     /// The gain over the base as a share of what the base comes to.
-    fn gain(&self, candidate: &Candidate, part: usize, seed: u64) -> Option<f64> {
+    fn gain(&self, candidate: &TuningCandidate, part: usize, seed: u64) -> Option<f64> {
         let base = self.known.get(&(self.space.base(), part, seed))?.cost;
         let found = self.known.get(&(candidate.clone(), part, seed))?.cost;
         let scale = if base.abs() > 1e-9 { base.abs() } else { 1.0 };
         Some((base - found) / scale)
     }
 
-    fn best_of(&self, population: &[Candidate], split: usize) -> Candidate {
+    fn best_of(&self, population: &[TuningCandidate], split: usize) -> TuningCandidate {
         let scored = population.iter().filter_map(|c| Some((self.training_score(c, split)?, c)));
         let best = scored.min_by(|(one, _), (other, _)| one.total_cmp(other));
         best.map_or_else(|| self.space.base(), |(_, candidate)| candidate.clone())
     }
 
     /// Judges what was found on each split where it has not been seen, and chooses among them.
-    fn judge(&mut self, winners: &[Candidate]) -> Result<Found, Problems> {
+    fn judge(&mut self, winners: &[TuningCandidate]) -> Result<SearchResult, Problems> {
         let seeds = self.seed..self.seed + SEEDS;
         let mut jobs: Vec<Job> = Vec::new();
         for (part, winner) in winners.iter().enumerate() {
@@ -298,7 +299,7 @@ impl<'t> Tuner<'t> {
             && gains.are_real()
             && best_gains.wins() + 1 >= PARTS
             && self.excess_everywhere(&best) == 0.0;
-        Ok(Found {
+        Ok(SearchResult {
             candidates: self.tried.len(),
             held_back,
             gains,
@@ -309,8 +310,8 @@ impl<'t> Tuner<'t> {
         })
     }
 
-    fn held_back(&self, part: usize, winner: &Candidate, seeds: std::ops::Range<u64>) -> HeldBack {
-        let costs = |candidate: &Candidate| -> f64 {
+    fn held_back(&self, part: usize, winner: &TuningCandidate, seeds: std::ops::Range<u64>) -> HeldBack {
+        let costs = |candidate: &TuningCandidate| -> f64 {
             let costs = seeds.clone().filter_map(|seed| self.known.get(&(candidate.clone(), part, seed)));
             costs.map(|value| value.cost).sum::<f64>() / SEEDS as f64
         };
@@ -327,26 +328,26 @@ impl<'t> Tuner<'t> {
         }
     }
 
-    fn best_everywhere(&self, winners: &[Candidate]) -> Candidate {
+    fn best_everywhere(&self, winners: &[TuningCandidate]) -> TuningCandidate {
         let scored = winners.iter().filter_map(|c| Some((self.score(c, 0..PARTS)?, c)));
         let best = scored.min_by(|(one, _), (other, _)| one.total_cmp(other));
         best.map_or_else(|| self.space.base(), |(_, candidate)| candidate.clone())
     }
 
-    fn excess_everywhere(&self, candidate: &Candidate) -> f64 {
+    fn excess_everywhere(&self, candidate: &TuningCandidate) -> f64 {
         let values = (0..PARTS).filter_map(|part| self.known.get(&(candidate.clone(), part, self.seed)));
         values.map(|value| value.excess).sum()
     }
 
     /// Takes changes back that gain nothing, so that what is recommended is as small as it can be.
-    fn simplified(&mut self, mut best: Candidate) -> Result<Candidate, Problems> {
+    fn simplified(&mut self, mut best: TuningCandidate) -> Result<TuningCandidate, Problems> {
         while let Some(score) = self.score(&best, 0..PARTS) {
             let (simpler, seed) = (self.space.simpler(&best), self.seed);
             let jobs = simpler.iter().flat_map(|c| (0..PARTS).map(move |part| (c.clone(), part, seed)));
             let jobs: Vec<Job> = jobs.collect();
             self.run_jobs(jobs, None)?;
             let as_good =
-                |c: &Candidate| self.score(c, 0..PARTS).is_some_and(|simple| simple <= score + 1e-9);
+                |c: &TuningCandidate| self.score(c, 0..PARTS).is_some_and(|simple| simple <= score + 1e-9);
             match simpler.into_iter().find(as_good) {
                 Some(simple) => best = simple,
                 None => break,
@@ -356,7 +357,11 @@ impl<'t> Tuner<'t> {
     }
 
     /// Replays what is not known yet, on all cores, until the limits if there are any.
-    fn run_jobs(&mut self, jobs: Vec<Job>, until: Option<(&Limits<'_>, Instant)>) -> Result<(), Problems> {
+    fn run_jobs(
+        &mut self,
+        jobs: Vec<Job>,
+        until: Option<(&SearchLimits<'_>, Instant)>,
+    ) -> Result<(), Problems> {
         let mut asked = HashSet::new();
         let is_new = |job: &Job| !self.known.contains_key(job) && asked.insert(job.clone());
         let jobs: Vec<Job> = jobs.into_iter().filter(is_new).collect();

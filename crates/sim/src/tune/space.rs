@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use supercargo_config::{self as config, Configuration};
 use supercargo_framework::registry::{Point, Registry};
 use supercargo_manifest::{Problems, Source};
-use supercargo_model::Name;
+use supercargo_model::{Name, random::Random};
 
 /// Scores what is requested.
 const FIT: &str = "NodeResourcesFit";
@@ -34,7 +34,7 @@ struct Fit {
 
 /// A configuration as what it changes in the base. What it does not name stays as it is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Candidate {
+pub struct TuningCandidate {
     /// By plugin, in the order of the space.
     weights: Vec<Option<u32>>,
     fit: Option<Fit>,
@@ -42,32 +42,15 @@ pub struct Candidate {
     balanced: Option<Vec<bool>>,
 }
 
-impl Candidate {
+impl TuningCandidate {
     /// Whether it changes nothing.
     pub fn is_base(&self) -> bool {
         self.weights.iter().all(Option::is_none) && self.fit.is_none() && self.balanced.is_none()
     }
 }
 
-/// Random numbers from a seed (splitmix64).
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-
-    fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
-    }
+fn one_of<T: Copy>(random: &mut Random, of: &[T]) -> T {
+    of[random.below(of.len())]
 }
 
 /// All that may be changed in one base configuration, for a trace.
@@ -104,12 +87,12 @@ impl<'s> Space<'s> {
         }
     }
 
-    pub(super) fn base(&self) -> Candidate {
-        Candidate { weights: vec![None; self.plugins.len()], ..Candidate::default() }
+    pub(super) fn base(&self) -> TuningCandidate {
+        TuningCandidate { weights: vec![None; self.plugins.len()], ..TuningCandidate::default() }
     }
 
     /// Candidates that are worth a try whatever the trace: each strategy on all resources and on each alone.
-    pub(super) fn first(&self) -> Vec<Candidate> {
+    pub(super) fn first(&self) -> Vec<TuningCandidate> {
         let mut first = Vec::new();
         let all = vec![1; self.resources.len()];
         let alone = |i: usize| (0..self.resources.len()).map(|j| u32::from(i == j)).collect::<Vec<_>>();
@@ -119,18 +102,18 @@ impl<'s> Space<'s> {
                 let weights = std::iter::once(all.clone()).chain((0..self.resources.len()).map(alone));
                 for resources in weights {
                     let fit = Some(Fit { strategy: strategy.clone(), resources });
-                    first.push(Candidate { fit: fit.clone(), ..self.base() });
+                    first.push(TuningCandidate { fit: fit.clone(), ..self.base() });
                     // Without the balance, which pulls the other way.
                     if self.has_balanced {
                         let mut weights = self.base().weights;
                         weights[self.place(BALANCED)] = Some(0);
-                        first.push(Candidate { fit, weights, ..self.base() });
+                        first.push(TuningCandidate { fit, weights, ..self.base() });
                     }
                 }
             }
         }
         if self.has_balanced {
-            first.push(Candidate { balanced: Some(vec![true; self.resources.len()]), ..self.base() });
+            first.push(TuningCandidate { balanced: Some(vec![true; self.resources.len()]), ..self.base() });
         }
         first
     }
@@ -140,7 +123,7 @@ impl<'s> Space<'s> {
     }
 
     /// A neighbour of a candidate: one or two things are changed.
-    pub(super) fn mutated(&self, parent: &Candidate, random: &mut Random) -> Candidate {
+    pub(super) fn mutated(&self, parent: &TuningCandidate, random: &mut Random) -> TuningCandidate {
         let mut child = parent.clone();
         for _ in 0..=random.below(2) {
             match random.below(6) {
@@ -148,7 +131,7 @@ impl<'s> Space<'s> {
                 2 if self.has_fit => self.fit(&mut child).strategy = strategy(random),
                 3 | 4 if self.has_fit => {
                     let place = random.below(self.resources.len());
-                    let weight = random.one_of(&RESOURCE_WEIGHTS);
+                    let weight = one_of(random, &RESOURCE_WEIGHTS);
                     let resources = &mut self.fit(&mut child).resources;
                     resources[place] = weight;
                     if resources.iter().all(|weight| *weight == 0) {
@@ -169,17 +152,17 @@ impl<'s> Space<'s> {
         child
     }
 
-    fn change_weight(&self, child: &mut Candidate, random: &mut Random) {
+    fn change_weight(&self, child: &mut TuningCandidate, random: &mut Random) {
         let among = match self.about_resources {
             some if some > 0 && random.below(3) > 0 => some,
             _ => self.plugins.len(),
         };
         if among > 0 {
-            child.weights[random.below(among)] = Some(random.one_of(&WEIGHTS));
+            child.weights[random.below(among)] = Some(one_of(random, &WEIGHTS));
         }
     }
 
-    fn fit<'c>(&self, child: &'c mut Candidate) -> &'c mut Fit {
+    fn fit<'c>(&self, child: &'c mut TuningCandidate) -> &'c mut Fit {
         child.fit.get_or_insert_with(|| Fit {
             strategy: Strategy::LeastAllocated,
             resources: vec![1; self.resources.len()],
@@ -187,20 +170,22 @@ impl<'s> Space<'s> {
     }
 
     /// The candidate with one of its changes taken back, for each of them.
-    pub(super) fn simpler(&self, candidate: &Candidate) -> Vec<Candidate> {
+    pub(super) fn simpler(&self, candidate: &TuningCandidate) -> Vec<TuningCandidate> {
         let mut all = Vec::new();
         for (i, _) in candidate.weights.iter().enumerate().filter(|(_, weight)| weight.is_some()) {
             let mut one = candidate.clone();
             one.weights[i] = None;
             all.push(one);
         }
-        all.extend(candidate.fit.is_some().then(|| Candidate { fit: None, ..candidate.clone() }));
-        all.extend(candidate.balanced.is_some().then(|| Candidate { balanced: None, ..candidate.clone() }));
+        all.extend(candidate.fit.is_some().then(|| TuningCandidate { fit: None, ..candidate.clone() }));
+        all.extend(
+            candidate.balanced.is_some().then(|| TuningCandidate { balanced: None, ..candidate.clone() }),
+        );
         all
     }
 
     /// The configuration that a candidate stands for, read from the text that it is written as.
-    pub(super) fn configuration(&self, candidate: &Candidate) -> Result<Configuration, Problems> {
+    pub(super) fn configuration(&self, candidate: &TuningCandidate) -> Result<Configuration, Problems> {
         let mut written = self.base.clone();
         for profile in written["profiles"].as_array_mut().into_iter().flatten() {
             self.set_weights(profile, candidate);
@@ -217,7 +202,7 @@ impl<'s> Space<'s> {
         config::load(&source, self.registry).map(|loaded| loaded.configuration)
     }
 
-    fn set_weights(&self, profile: &mut Value, candidate: &Candidate) {
+    fn set_weights(&self, profile: &mut Value, candidate: &TuningCandidate) {
         let Some(enabled) = profile["plugins"]["score"]["enabled"].as_array_mut() else { return };
         for (name, weight) in self.plugins.iter().zip(&candidate.weights) {
             match weight {
@@ -251,7 +236,7 @@ impl<'s> Space<'s> {
     }
 
     /// What a candidate changes, in words.
-    pub(super) fn describe(&self, candidate: &Candidate) -> Vec<String> {
+    pub(super) fn describe(&self, candidate: &TuningCandidate) -> Vec<String> {
         let weights = self.plugins.iter().zip(&candidate.weights);
         let weights = weights.filter_map(|(name, weight)| match (*weight)? {
             0 => Some(format!("{name} does not score")),

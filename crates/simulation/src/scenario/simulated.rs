@@ -12,7 +12,7 @@ use supercargo_framework::{
     virtual_time::{Executor, ProcessId},
 };
 use supercargo_manifest::{Problems, Source};
-use supercargo_testcluster::{ApiServer, Options};
+use supercargo_testcluster::{ApiServer, TestClusterOptions};
 
 use super::{
     ask::{NO_ANSWER, ask},
@@ -52,7 +52,7 @@ impl<'r> SimulatedStage<'r> {
         let source = Source::new(format!("{}.json", scenario.name), scenario.configuration());
         let configuration = supercargo_config::load(&source, registry)?.configuration;
         let executor = Arc::new(Executor::default());
-        let server = api_server(&executor, &Options { seed, ..Options::default() });
+        let server = api_server(&executor, &TestClusterOptions { seed, ..TestClusterOptions::default() });
         let player = executor.process();
         Ok(Self {
             executor,

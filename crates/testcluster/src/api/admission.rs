@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::create::keeps_status;
 use super::{Caller, ObjectAddress, defaults};
 use crate::definition;
-use crate::failure::{Cause, Failure};
+use crate::failure::{StatusCause, StatusError};
 use crate::object::{self, as_map, at, items, map_at, set_condition, text};
 use crate::resource::{
     CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, PRIORITY_CLASSES,
@@ -14,9 +14,9 @@ use crate::resource::{
 use crate::store::Store;
 
 /// The object says what it is, and that is what is asked for.
-pub(super) fn is_of_kind(resource: &Resource, value: &Value) -> Result<(), Failure> {
+pub(super) fn is_of_kind(resource: &Resource, value: &Value) -> Result<(), StatusError> {
     if !value.is_object() || !at(value, &["metadata"]).is_none_or(Value::is_object) {
-        return Err(Failure::bad_request(format!("{} must be an object with metadata", resource.kind)));
+        return Err(StatusError::bad_request(format!("{} must be an object with metadata", resource.kind)));
     }
     let (api_version, kind) = (text(value, &["apiVersion"]), text(value, &["kind"]));
     let expected = resource.api_version();
@@ -24,16 +24,16 @@ pub(super) fn is_of_kind(resource: &Resource, value: &Value) -> Result<(), Failu
         let why = format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
         );
-        return Err(Failure::bad_request(why));
+        return Err(StatusError::bad_request(why));
     }
     if !kind.is_empty() && kind != resource.kind {
         let why = format!("{kind} in version {expected:?} cannot be handled as a {}", resource.kind);
-        return Err(Failure::bad_request(why));
+        return Err(StatusError::bad_request(why));
     }
     Ok(())
 }
 
-pub(super) fn namespace_exists(store: &Store, place: ObjectAddress<'_>) -> Result<(), Failure> {
+pub(super) fn namespace_exists(store: &Store, place: ObjectAddress<'_>) -> Result<(), StatusError> {
     if !place.resource.namespaced {
         return Ok(());
     }
@@ -43,7 +43,7 @@ pub(super) fn namespace_exists(store: &Store, place: ObjectAddress<'_>) -> Resul
             "unable to create new content in namespace {} because it is being terminated",
             place.namespace
         );
-        return Err(Failure::forbidden(place.resource, place.name, why));
+        return Err(StatusError::forbidden(place.resource, place.name, why));
     }
     Ok(())
 }
@@ -51,7 +51,7 @@ pub(super) fn namespace_exists(store: &Store, place: ObjectAddress<'_>) -> Resul
 const NAME_LETTERS_LIMIT: usize = 253;
 
 /// A lowercase DNS subdomain, which is what nearly all resources ask of their names.
-pub(super) fn name_is_valid(resource: &Resource, name: &str) -> Result<(), Failure> {
+pub(super) fn name_is_valid(resource: &Resource, name: &str) -> Result<(), StatusError> {
     let inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
     let part_is_valid = |part: &str| {
         part.starts_with(inner)
@@ -63,7 +63,7 @@ pub(super) fn name_is_valid(resource: &Resource, name: &str) -> Result<(), Failu
     }
     let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
                and must start and end with an alphanumeric character";
-    Err(Failure::invalid(resource, name, Cause::bad_value("metadata.name", name, why)))
+    Err(StatusError::invalid(resource, name, StatusCause::bad_value("metadata.name", name, why)))
 }
 
 /// Resources whose specification is counted.
@@ -94,7 +94,7 @@ pub(super) fn admit(
     value: &mut Value,
     caller: &Caller,
     now: &str,
-) -> Result<(), Failure> {
+) -> Result<(), StatusError> {
     if resource.is(&CUSTOM_RESOURCE_DEFINITIONS) {
         definition::admit(value)?;
     } else if resource.is(&PODS) {
@@ -102,20 +102,20 @@ pub(super) fn admit(
     } else if resource.is(&PERSISTENT_VOLUME_CLAIMS) {
         set_default_class(store, value);
     } else if resource.is(&NODES) && !at(value, &["spec"]).is_none_or(Value::is_object) {
-        return Err(Failure::bad_request("a node's spec must be an object"));
+        return Err(StatusError::bad_request("a node's spec must be an object"));
     }
     Ok(())
 }
 
-fn admit_pod(store: &Store, pod: &mut Value, caller: &Caller, now: &str) -> Result<(), Failure> {
+fn admit_pod(store: &Store, pod: &mut Value, caller: &Caller, now: &str) -> Result<(), StatusError> {
     let name = object::name(pod).to_owned();
     if !caller.trusted && items(pod, &["spec", "containers"]).is_empty() {
-        return Err(Failure::invalid(&PODS, &name, Cause::required("spec.containers", "")));
+        return Err(StatusError::invalid(&PODS, &name, StatusCause::required("spec.containers", "")));
     }
     let gated = !items(pod, &["spec", "schedulingGates"]).is_empty();
     if gated && !text(pod, &["spec", "nodeName"]).is_empty() {
         let why = "cannot be set until all schedulingGates have been cleared";
-        return Err(Failure::invalid(&PODS, &name, Cause::forbidden("spec.nodeName", why)));
+        return Err(StatusError::invalid(&PODS, &name, StatusCause::forbidden("spec.nodeName", why)));
     }
     set_priority(store, pod, caller)?;
     defaults::fill_pod_status(pod);
@@ -131,7 +131,7 @@ fn admit_pod(store: &Store, pod: &mut Value, caller: &Caller, now: &str) -> Resu
     Ok(())
 }
 
-fn set_priority(store: &Store, pod: &mut Value, caller: &Caller) -> Result<(), Failure> {
+fn set_priority(store: &Store, pod: &mut Value, caller: &Caller) -> Result<(), StatusError> {
     let class_name = text(pod, &["spec", "priorityClassName"]);
     let class = if class_name.is_empty() {
         let mut classes = store.objects(&PRIORITY_CLASSES, "", None).map(|(_, class)| class);
@@ -140,7 +140,7 @@ fn set_priority(store: &Store, pod: &mut Value, caller: &Caller) -> Result<(), F
         let class = store.get(&PRIORITY_CLASSES, "", class_name);
         if class.is_none() {
             let why = format!("no PriorityClass with name {class_name} was found");
-            return Err(Failure::forbidden(&PODS, object::name(pod), why));
+            return Err(StatusError::forbidden(&PODS, object::name(pod), why));
         }
         class
     };
@@ -154,7 +154,7 @@ fn set_priority(store: &Store, pod: &mut Value, caller: &Caller) -> Result<(), F
              priority admission controller computed {number} from the given PriorityClass name",
             given.unwrap_or_default()
         );
-        return Err(Failure::forbidden(&PODS, object::name(pod), why));
+        return Err(StatusError::forbidden(&PODS, object::name(pod), why));
     }
     let class_name = class.map(|class| object::name(&class.value).to_owned());
     let policy = policy.to_owned();
@@ -180,28 +180,28 @@ fn set_default_class(store: &Store, claim: &mut Value) {
 }
 
 /// What an update of a pod may change: everything else in its specification is fixed.
-pub(super) fn pod_update_is_valid(old: &Value, new: &Value) -> Result<(), Failure> {
+pub(super) fn pod_update_is_valid(old: &Value, new: &Value) -> Result<(), StatusError> {
     let name = object::name(old);
     let gates = |pod: &Value| items(pod, &["spec", "schedulingGates"]).to_vec();
     let (old_gates, new_gates) = (gates(old), gates(new));
     if new_gates.iter().any(|gate| !old_gates.contains(gate)) {
         let why = "only deletion is allowed, but found new scheduling gate";
-        return Err(Failure::invalid(&PODS, name, Cause::forbidden("spec.schedulingGates", why)));
+        return Err(StatusError::invalid(&PODS, name, StatusCause::forbidden("spec.schedulingGates", why)));
     }
     if fixed_part(old, !old_gates.is_empty()) != fixed_part(new, !old_gates.is_empty()) {
         let why = "pod updates may not change fields other than `spec.containers[*].image`,\
                    `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions \
                    to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
                    previously negative)";
-        return Err(Failure::invalid(&PODS, name, Cause::forbidden("spec", why)));
+        return Err(StatusError::invalid(&PODS, name, StatusCause::forbidden("spec", why)));
     }
     Ok(())
 }
 
 /// What a resize may change: how much processor and memory the containers ask for, and nothing else.
-pub(super) fn resize_is_valid(old: &Value, new: &Value) -> Result<(), Failure> {
+pub(super) fn resize_is_valid(old: &Value, new: &Value) -> Result<(), StatusError> {
     let name = object::name(old);
-    let refuse = |why| Err(Failure::invalid(&PODS, name, Cause::forbidden("spec", why)));
+    let refuse = |why| Err(StatusError::invalid(&PODS, name, StatusCause::forbidden("spec", why)));
     if without_resizable(old) != without_resizable(new) {
         return refuse("only cpu and memory resources are mutable");
     }

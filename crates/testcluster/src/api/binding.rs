@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{Api, Caller, ObjectAddress};
-use crate::failure::{Cause, Failure};
+use crate::failure::{StatusCause, StatusError};
 use crate::object::{self, as_map, at, items, map_at, set_condition, text};
 use crate::resource::PODS;
-use crate::store::Object;
+use crate::store::StoredObject;
 
 impl Api {
     /// Binds a pod as the `Binding` says.
@@ -15,20 +15,20 @@ impl Api {
         place: ObjectAddress<'_>,
         binding: &Value,
         caller: &Caller,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         let own = object::name(binding);
         if !own.is_empty() && own != place.name {
-            return Err(Failure::bad_request("name in URL does not match name in Binding object"));
+            return Err(StatusError::bad_request("name in URL does not match name in Binding object"));
         }
         let node = text(binding, &["target", "name"]);
         if node.is_empty() {
-            return Err(Failure::invalid(&PODS, place.name, Cause::required("target.name", "")));
+            return Err(StatusError::invalid(&PODS, place.name, StatusCause::required("target.name", "")));
         }
         let target_kind = text(binding, &["target", "kind"]);
         if !matches!(target_kind, "" | "Node") {
             let cause =
-                Cause::bad_value("target.kind", target_kind, "supported values: \"Node\", \"<empty>\"");
-            return Err(Failure::invalid(&PODS, place.name, cause));
+                StatusCause::bad_value("target.kind", target_kind, "supported values: \"Node\", \"<empty>\"");
+            return Err(StatusError::invalid(&PODS, place.name, cause));
         }
         let mut store = self.store();
         let pod = place.find(&store)?;
@@ -44,7 +44,11 @@ impl Api {
     }
 }
 
-fn check_preconditions(place: ObjectAddress<'_>, pod: &Object, binding: &Value) -> Result<(), Failure> {
+fn check_preconditions(
+    place: ObjectAddress<'_>,
+    pod: &StoredObject,
+    binding: &Value,
+) -> Result<(), StatusError> {
     let version = pod.version.to_string();
     for (what, given, known) in [
         ("UID", object::uid(binding), object::uid(&pod.value)),
@@ -56,13 +60,13 @@ fn check_preconditions(place: ObjectAddress<'_>, pod: &Object, binding: &Value) 
                  AdditionalErrorMsg: Precondition failed: {what} in precondition: {given}, {what} in object meta: {known}",
                 place.namespace, place.name
             );
-            return Err(Failure::conflict(&PODS, place.name, why));
+            return Err(StatusError::conflict(&PODS, place.name, why));
         }
     }
     Ok(())
 }
 
-fn check_bindable(name: &str, pod: &Value) -> Result<(), Failure> {
+fn check_bindable(name: &str, pod: &Value) -> Result<(), StatusError> {
     let node = text(pod, &["spec", "nodeName"]);
     let why = if object::is_terminating(pod) {
         format!("pod {name} is being deleted, cannot be assigned to a host")
@@ -73,7 +77,7 @@ fn check_bindable(name: &str, pod: &Value) -> Result<(), Failure> {
     } else {
         return Ok(());
     };
-    Err(Failure::binding_conflict(name, why))
+    Err(StatusError::binding_conflict(name, why))
 }
 
 fn bound(pod: &Value, node: &str, binding: &Value, now: &str) -> Value {

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::{Api, Caller, ObjectAddress, admission, defaults, locked};
 use crate::events;
-use crate::failure::{Cause, Failure};
+use crate::failure::{StatusCause, StatusError};
 use crate::object::{self, as_map, map_at, set_meta, text};
 use crate::resource::{NAMESPACES, NODES, PRIORITY_CLASSES, Resource};
-use crate::store::{Object, Store};
+use crate::store::{Store, StoredObject};
 
 /// How often a generated name that is taken is generated anew.
 const GENERATED_NAME_ATTEMPTS: usize = 8;
@@ -22,7 +22,7 @@ impl Api {
         namespace: &str,
         value: Value,
         caller: &Caller,
-    ) -> Result<Arc<Object>, Failure> {
+    ) -> Result<Arc<StoredObject>, StatusError> {
         let mut value = checked(resource, namespace, value, caller)?;
         events::store_form(resource, &mut value);
         let mut store = self.store();
@@ -31,7 +31,7 @@ impl Api {
         let place = ObjectAddress::new(resource, object::namespace(&value), &name);
         admission::namespace_exists(&store, place)?;
         if store.get(resource, place.namespace, &name).is_some() {
-            return Err(Failure::already_exists(resource, &name));
+            return Err(StatusError::already_exists(resource, &name));
         }
         self.begin_life(resource, &mut value);
         if !caller.trusted {
@@ -42,12 +42,17 @@ impl Api {
         Ok(self.commit(&mut store, resource, caller, value))
     }
 
-    fn name_it(&self, resource: &'static Resource, value: &mut Value, store: &Store) -> Result<(), Failure> {
+    fn name_it(
+        &self,
+        resource: &'static Resource,
+        value: &mut Value,
+        store: &Store,
+    ) -> Result<(), StatusError> {
         if object::name(value).is_empty() {
             let prefix = text(value, &["metadata", "generateName"]).to_owned();
             if prefix.is_empty() {
-                let cause = Cause::required("metadata.name", "name or generateName is required");
-                return Err(Failure::invalid(resource, "", cause));
+                let cause = StatusCause::required("metadata.name", "name or generateName is required");
+                return Err(StatusError::invalid(resource, "", cause));
             }
             for _ in 0..GENERATED_NAME_ATTEMPTS {
                 let name = format!("{prefix}{}", locked(&self.random).name_suffix());
@@ -99,7 +104,7 @@ fn checked(
     namespace: &str,
     mut value: Value,
     caller: &Caller,
-) -> Result<Value, Failure> {
+) -> Result<Value, StatusError> {
     admission::is_of_kind(resource, &value)?;
     let map = as_map(&mut value);
     map.remove("apiVersion");
@@ -108,7 +113,7 @@ fn checked(
     let has_version = metadata.remove("resourceVersion").is_some_and(|version| version != "");
     if !caller.trusted {
         if has_version {
-            return Err(Failure::stored_with_version());
+            return Err(StatusError::stored_with_version());
         }
         for key in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
         {
@@ -125,7 +130,7 @@ fn checked(
         metadata.insert("namespace".to_owned(), namespace.into());
     } else if !namespace.is_empty() && own != namespace {
         let why = "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(Failure::bad_request(why));
+        return Err(StatusError::bad_request(why));
     }
     Ok(value)
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Api, Caller, ListOptions, ObjectAddress};
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::object::{self, at, set_meta, text};
 use crate::resource::{NAMESPACES, PODS, Resource};
-use crate::store::{Object, Store};
+use crate::store::{Store, StoredObject};
 
 /// What a deletion insists on.
 #[derive(Clone, Debug, Default)]
@@ -31,14 +31,14 @@ impl DeleteOptions {
         }
     }
 
-    pub(super) fn check(&self, place: ObjectAddress<'_>, object: &Object) -> Result<(), Failure> {
+    pub(super) fn check(&self, place: ObjectAddress<'_>, object: &StoredObject) -> Result<(), StatusError> {
         let known = object::uid(&object.value);
         if let Some(uid) = self.uid.as_deref().filter(|uid| *uid != known) {
             let why = format!(
                 "the UID in the precondition ({uid}) does not match the UID in record ({known}). \
                  The object might have been deleted and then recreated"
             );
-            return Err(Failure::conflict(place.resource, place.name, why));
+            return Err(StatusError::conflict(place.resource, place.name, why));
         }
         let known = object.version.to_string();
         if let Some(version) = self.resource_version.as_deref().filter(|version| *version != known) {
@@ -46,7 +46,7 @@ impl DeleteOptions {
                 "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
                  ({known}). The object might have been modified"
             );
-            return Err(Failure::conflict(place.resource, place.name, why));
+            return Err(StatusError::conflict(place.resource, place.name, why));
         }
         Ok(())
     }
@@ -54,7 +54,7 @@ impl DeleteOptions {
 
 /// How a deletion went.
 pub(crate) struct Deleted {
-    pub(crate) object: Arc<Object>,
+    pub(crate) object: Arc<StoredObject>,
     /// It is gone; otherwise it waits for its grace or its finalizers.
     pub(crate) gone: bool,
 }
@@ -65,7 +65,7 @@ impl Api {
         place: ObjectAddress<'_>,
         options: &DeleteOptions,
         caller: &Caller,
-    ) -> Result<Deleted, Failure> {
+    ) -> Result<Deleted, StatusError> {
         self.delete_in(&mut self.store(), place, options, caller)
     }
 
@@ -75,7 +75,7 @@ impl Api {
         place: ObjectAddress<'_>,
         options: &DeleteOptions,
         caller: &Caller,
-    ) -> Result<Deleted, Failure> {
+    ) -> Result<Deleted, StatusError> {
         let object = place.find(store)?;
         options.check(place, &object)?;
         if caller.dry_run {
@@ -104,7 +104,7 @@ impl Api {
         list: &ListOptions,
         options: &DeleteOptions,
         caller: &Caller,
-    ) -> Result<Vec<Arc<Object>>, Failure> {
+    ) -> Result<Vec<Arc<StoredObject>>, StatusError> {
         let listing = self.list(resource, namespace, list)?;
         let mut deleted = Vec::with_capacity(listing.objects.len());
         for object in &listing.objects {
@@ -125,9 +125,9 @@ impl Api {
         &self,
         store: &mut Store,
         place: ObjectAddress<'_>,
-        object: &Arc<Object>,
+        object: &Arc<StoredObject>,
         grace_seconds: i64,
-    ) -> Arc<Object> {
+    ) -> Arc<StoredObject> {
         let number = |key| at(&object.value, &["metadata", key]).and_then(Value::as_i64).unwrap_or(0);
         let is_terminating = object::is_terminating(&object.value);
         if is_terminating && number("deletionGracePeriodSeconds") <= grace_seconds {

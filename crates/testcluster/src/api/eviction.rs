@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{Api, Caller, DeleteOptions, ObjectAddress};
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::object::{self, as_map, at, map_at, text};
 use crate::resource::POD_DISRUPTION_BUDGETS;
 use crate::selector::Selector;
-use crate::store::{Object, Store};
+use crate::store::{Store, StoredObject};
 
 impl Api {
     pub(crate) fn evict(
@@ -15,10 +15,10 @@ impl Api {
         place: ObjectAddress<'_>,
         eviction: &Value,
         caller: &Caller,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         let own = object::name(eviction);
         if !own.is_empty() && own != place.name {
-            return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
+            return Err(StatusError::bad_request("name in URL does not match name in Eviction object"));
         }
         let options = DeleteOptions::read(eviction.get("deleteOptions").unwrap_or(&Value::Null));
         let mut store = self.store();
@@ -34,9 +34,9 @@ impl Api {
         &self,
         store: &mut Store,
         place: ObjectAddress<'_>,
-        pod: &Object,
+        pod: &StoredObject,
         caller: &Caller,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StatusError> {
         let covers = |budget: &Value| {
             Selector::of_labels(at(budget, &["spec", "selector"]))
                 .is_some_and(|selector| selector.matches(&pod.value))
@@ -46,13 +46,13 @@ impl Api {
         let Some(budget) = budgets.next().cloned() else { return Ok(()) };
         if budgets.next().is_some() {
             let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-            return Err(Failure::internal(why));
+            return Err(StatusError::internal(why));
         }
         drop(budgets);
         let number = |key: &str| at(&budget.value, &["status", key]).and_then(Value::as_i64).unwrap_or(0);
         let allowed = number("disruptionsAllowed");
         if allowed <= 0 {
-            return Err(Failure::disruption_budget(format!(
+            return Err(StatusError::disruption_budget(format!(
                 "The disruption budget {} needs {} healthy pods and has {} currently",
                 object::name(&budget.value),
                 number("desiredHealthy"),

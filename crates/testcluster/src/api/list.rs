@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::Api;
 use crate::events;
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::resource::Resource;
 use crate::selector::Selector;
-use crate::store::Object;
+use crate::store::StoredObject;
 
 /// How a list is asked for.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct ListOptions {
 
 /// A list, or a page of one.
 pub(crate) struct Listing {
-    pub(crate) objects: Vec<Arc<Object>>,
+    pub(crate) objects: Vec<Arc<StoredObject>>,
     pub(crate) version: u64,
     /// Where the next page begins; empty when there is none.
     pub(crate) continues: String,
@@ -36,15 +36,15 @@ impl Api {
         resource: &'static Resource,
         namespace: &str,
         options: &ListOptions,
-    ) -> Result<Listing, Failure> {
+    ) -> Result<Listing, StatusError> {
         let store = self.store();
         let newest = store.version();
         if let Some(asked) = options.version.filter(|_| options.continues.is_empty()) {
             if asked > newest {
-                return Err(Failure::version_too_large(asked, newest));
+                return Err(StatusError::version_too_large(asked, newest));
             }
             if options.exactly && asked != newest {
-                return Err(Failure::expired(asked, newest));
+                return Err(StatusError::expired(asked, newest));
             }
         }
         let (version, after) = match options.continues.as_str() {
@@ -52,7 +52,7 @@ impl Api {
             token => {
                 let (version, key) = read_token(token)?;
                 if version < store.forgotten(resource) {
-                    return Err(Failure::continue_expired());
+                    return Err(StatusError::continue_expired());
                 }
                 (version, Some(key))
             }
@@ -78,9 +78,9 @@ impl Api {
     }
 }
 
-fn read_token(token: &str) -> Result<(u64, &str), Failure> {
+fn read_token(token: &str) -> Result<(u64, &str), StatusError> {
     let parts = token.split_once(':');
     parts
         .and_then(|(version, key)| Some((version.parse().ok()?, key)))
-        .ok_or_else(|| Failure::bad_request("continue key is not valid"))
+        .ok_or_else(|| StatusError::bad_request("continue key is not valid"))
 }

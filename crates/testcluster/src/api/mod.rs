@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::access::Access;
+use crate::access::AccessRules;
 use crate::clock::{Clock, Time};
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::object;
-use crate::random::Random;
+use crate::random::ServerRandom;
 use crate::resource::{Resource, Served};
-use crate::store::{Object, Store};
+use crate::store::{Store, StoredObject};
 
 pub(crate) use delete::DeleteOptions;
 pub(crate) use list::{ListOptions, Listing};
@@ -40,9 +40,9 @@ impl<'a> ObjectAddress<'a> {
         Self { resource, namespace, name }
     }
 
-    fn find(self, store: &Store) -> Result<Arc<Object>, Failure> {
+    fn find(self, store: &Store) -> Result<Arc<StoredObject>, StatusError> {
         let found = store.get(self.resource, self.namespace, self.name).cloned();
-        found.ok_or_else(|| Failure::not_found(self.resource, self.name))
+        found.ok_or_else(|| StatusError::not_found(self.resource, self.name))
     }
 }
 
@@ -75,8 +75,8 @@ impl Caller {
 pub(crate) struct Api {
     pub(crate) time: Time,
     store: Mutex<Store>,
-    random: Mutex<Random>,
-    access: Mutex<Access>,
+    random: Mutex<ServerRandom>,
+    access: Mutex<AccessRules>,
 }
 
 /// A panic elsewhere leaves the data as they are: every write is one insertion.
@@ -89,8 +89,8 @@ impl Api {
         let api = Self {
             time: Time::new(clock),
             store: Mutex::new(Store::new(history_limit)),
-            random: Mutex::new(Random::new(seed)),
-            access: Mutex::new(Access::default()),
+            random: Mutex::new(ServerRandom::new(seed)),
+            access: Mutex::new(AccessRules::default()),
         };
         api.create_what_every_cluster_has();
         api
@@ -105,11 +105,11 @@ impl Api {
         self.store().served().clone()
     }
 
-    pub(crate) fn access(&self) -> MutexGuard<'_, Access> {
+    pub(crate) fn access(&self) -> MutexGuard<'_, AccessRules> {
         locked(&self.access)
     }
 
-    pub(crate) fn get(&self, place: ObjectAddress<'_>) -> Result<Arc<Object>, Failure> {
+    pub(crate) fn get(&self, place: ObjectAddress<'_>) -> Result<Arc<StoredObject>, StatusError> {
         place.find(&self.store())
     }
 
@@ -120,7 +120,7 @@ impl Api {
         resource: &'static Resource,
         caller: &Caller,
         value: Value,
-    ) -> Arc<Object> {
+    ) -> Arc<StoredObject> {
         let value = object::tidied(value);
         let known = store.get(resource, object::namespace(&value), object::name(&value));
         match known {

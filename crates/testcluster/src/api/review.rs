@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Api;
-use crate::access::{Action, User};
-use crate::failure::Failure;
+use crate::access::{RequestAttributes, User};
+use crate::failure::StatusError;
 use crate::object::{at, items, text};
 use crate::resource::{Resource, SELF_SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS};
 
@@ -15,7 +15,7 @@ impl Api {
         resource: &Resource,
         review: &Value,
         caller: &User,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, StatusError> {
         super::admission::is_of_kind(resource, review)?;
         let mut answer = review.clone();
         answer["apiVersion"] = resource.api_version().into();
@@ -45,13 +45,17 @@ fn subject(review: &Value) -> User {
     User { name: text(review, &["spec", "user"]).to_owned(), groups: groups.map(str::to_owned).collect() }
 }
 
-fn action(review: &Value) -> Action {
+fn action(review: &Value) -> RequestAttributes {
     let part = |key: &str| text(review, &["spec", "resourceAttributes", key]).to_owned();
     let non_resource = |key: &str| text(review, &["spec", "nonResourceAttributes", key]).to_owned();
     if at(review, &["spec", "nonResourceAttributes"]).is_some() {
-        return Action { verb: non_resource("verb"), path: non_resource("path"), ..Action::default() };
+        return RequestAttributes {
+            verb: non_resource("verb"),
+            path: non_resource("path"),
+            ..RequestAttributes::default()
+        };
     }
-    Action {
+    RequestAttributes {
         verb: part("verb"),
         group: part("group"),
         resource: part("resource"),

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::{Api, Caller, ObjectAddress, admission, defaults};
 use crate::events;
-use crate::failure::{Cause, Failure};
+use crate::failure::{StatusCause, StatusError};
 use crate::object::{self, as_map, at, items, map_at, set_meta, text};
 use crate::patch::{self, PatchKind};
 use crate::resource::{LEASES, NODES, PODS, Resource};
-use crate::store::{Object, Store};
+use crate::store::{Store, StoredObject};
 
 /// What nobody changes by writing it.
 const IMMUTABLE_METADATA: [&str; 6] = [
@@ -37,7 +37,7 @@ impl Api {
         subresource: &str,
         mut value: Value,
         caller: &Caller,
-    ) -> Result<Arc<Object>, Failure> {
+    ) -> Result<Arc<StoredObject>, StatusError> {
         if subresource == "scale" {
             let mut store = self.store();
             let old = place.find(&store)?;
@@ -51,7 +51,7 @@ impl Api {
         if own != place.name {
             let why =
                 format!("the name of the object ({own}) does not match the name on the URL ({})", place.name);
-            return Err(Failure::bad_request(why));
+            return Err(StatusError::bad_request(why));
         }
         events::store_form(place.resource, &mut value);
         let mut store = self.store();
@@ -66,7 +66,7 @@ impl Api {
         subresource: &str,
         patch: &Patch,
         caller: &Caller,
-    ) -> Result<Arc<Object>, Failure> {
+    ) -> Result<Arc<StoredObject>, StatusError> {
         let is_apply = patch.kind == PatchKind::Apply;
         if is_apply {
             admission::is_of_kind(place.resource, &patch.value)?;
@@ -100,8 +100,8 @@ impl Api {
         map.remove("apiVersion");
         map.remove("kind");
         if object::name(&value) != place.name {
-            let cause = Cause::bad_value("metadata.name", object::name(&value), "field is immutable");
-            return Err(Failure::invalid(place.resource, place.name, cause));
+            let cause = StatusCause::bad_value("metadata.name", object::name(&value), "field is immutable");
+            return Err(StatusError::invalid(place.resource, place.name, cause));
         }
         events::store_form(place.resource, &mut value);
         self.replace(&mut store, place, subresource, &old, value, caller)
@@ -112,7 +112,7 @@ impl Api {
         place: ObjectAddress<'_>,
         patch: &Patch,
         caller: &Caller,
-    ) -> Result<Arc<Object>, Failure> {
+    ) -> Result<Arc<StoredObject>, StatusError> {
         let api_version = place.resource.api_version();
         let mut value =
             patch::apply(None, &patch.value, &caller.field_manager, &api_version, &self.time.now())?;
@@ -125,10 +125,10 @@ impl Api {
         store: &mut Store,
         place: ObjectAddress<'_>,
         subresource: &str,
-        old: &Object,
+        old: &StoredObject,
         mut new: Value,
         caller: &Caller,
-    ) -> Result<Arc<Object>, Failure> {
+    ) -> Result<Arc<StoredObject>, StatusError> {
         check_preconditions(place, old, &new, caller)?;
         keep_identity(&old.value, &mut new);
         let mut new = if caller.trusted && subresource.is_empty() {
@@ -161,14 +161,17 @@ impl Api {
         &self,
         store: &mut Store,
         place: ObjectAddress<'_>,
-        old: &Object,
+        old: &StoredObject,
         scale: &Value,
         caller: &Caller,
-    ) -> Result<Arc<Object>, Failure> {
+    ) -> Result<Arc<StoredObject>, StatusError> {
         let Some(replicas) = at(scale, &["spec", "replicas"]).and_then(Value::as_u64) else {
-            let cause =
-                Cause::bad_value("spec.replicas", at(scale, &["spec", "replicas"]), "must be 0 or more");
-            return Err(Failure::invalid(place.resource, place.name, cause));
+            let cause = StatusCause::bad_value(
+                "spec.replicas",
+                at(scale, &["spec", "replicas"]),
+                "must be 0 or more",
+            );
+            return Err(StatusError::invalid(place.resource, place.name, cause));
         };
         let mut new = old.value.clone();
         map_at(&mut new, "spec").insert("replicas".to_owned(), replicas.into());
@@ -179,22 +182,22 @@ impl Api {
 
 fn check_preconditions(
     place: ObjectAddress<'_>,
-    old: &Object,
+    old: &StoredObject,
     new: &Value,
     caller: &Caller,
-) -> Result<(), Failure> {
+) -> Result<(), StatusError> {
     let version = object::resource_version(new);
     if version.is_empty() && place.resource.is(&LEASES) && !caller.trusted {
-        let cause = Cause::bad_value("metadata.resourceVersion", 0, "must be specified for an update");
-        return Err(Failure::invalid(place.resource, place.name, cause));
+        let cause = StatusCause::bad_value("metadata.resourceVersion", 0, "must be specified for an update");
+        return Err(StatusError::invalid(place.resource, place.name, cause));
     }
     if !version.is_empty() && version != "0" && version != old.version.to_string() {
-        return Err(Failure::modified_meanwhile(place.resource, place.name));
+        return Err(StatusError::modified_meanwhile(place.resource, place.name));
     }
     let (given, known) = (object::uid(new), object::uid(&old.value));
     if !given.is_empty() && given != known {
         let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {known}");
-        return Err(Failure::conflict(place.resource, place.name, why));
+        return Err(StatusError::conflict(place.resource, place.name, why));
     }
     Ok(())
 }

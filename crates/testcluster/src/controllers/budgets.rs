@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::follow::Follower;
+use super::follow::ChangeFollower;
 use super::workloads::{PAUSE, all, is_ready, write_status};
-use crate::Failure;
+use crate::StatusError;
 use crate::api::Api;
 use crate::object::{self, at, namespace};
 use crate::resource::{POD_DISRUPTION_BUDGETS, PODS};
 use crate::selector::Selector;
-use crate::store::Object;
+use crate::store::StoredObject;
 
 pub(super) async fn run(api: Arc<Api>) {
-    let mut pods = Follower::new(&api, &PODS);
-    let mut budgets = Follower::new(&api, &POD_DISRUPTION_BUDGETS);
+    let mut pods = ChangeFollower::new(&api, &PODS);
+    let mut budgets = ChangeFollower::new(&api, &POD_DISRUPTION_BUDGETS);
     loop {
         tokio::select! {
             biased;
@@ -30,7 +30,7 @@ pub(super) async fn run(api: Arc<Api>) {
     }
 }
 
-fn reconcile(api: &Api) -> Result<(), Failure> {
+fn reconcile(api: &Api) -> Result<(), StatusError> {
     let budgets = all(api, &POD_DISRUPTION_BUDGETS);
     if budgets.is_empty() {
         return Ok(());
@@ -39,7 +39,7 @@ fn reconcile(api: &Api) -> Result<(), Failure> {
     budgets.iter().try_for_each(|budget| reconcile_one(api, &budget.value, &pods))
 }
 
-fn reconcile_one(api: &Api, budget: &Value, pods: &[Arc<Object>]) -> Result<(), Failure> {
+fn reconcile_one(api: &Api, budget: &Value, pods: &[Arc<StoredObject>]) -> Result<(), StatusError> {
     let Some(selector) = Selector::of_labels(at(budget, &["spec", "selector"])) else { return Ok(()) };
     let covered = |pod: &Value| namespace(pod) == namespace(budget) && selector.matches(pod);
     let covered: Vec<&Value> = pods.iter().map(|pod| &pod.value).filter(|pod| covered(pod)).collect();

@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch::Receiver;
-
 use crate::api::Api;
 use crate::resource::Resource;
-use crate::store::{EventType, News, Object};
+use crate::signal::SignalReceiver;
+use crate::store::{EventType, News, StoredObject};
 
 /// Tells a controller what has changed since it last asked.
-pub(super) struct Follower {
+pub(super) struct ChangeFollower {
     resource: &'static Resource,
-    news: Receiver<u64>,
+    news: SignalReceiver,
     seen: u64,
 }
 
-impl Follower {
+impl ChangeFollower {
     /// The first answer is everything there is.
     pub(super) fn new(api: &Api, resource: &'static Resource) -> Self {
         let mut news = api.store().subscribe(resource);
@@ -25,18 +24,17 @@ impl Follower {
 
     /// Waits until something may have changed.
     pub(super) async fn changed(&mut self) {
-        if self.news.changed().await.is_err() {
-            // The store is gone, and this task will go with it.
-            std::future::pending::<()>().await;
-        }
+        self.news.changed().await;
     }
 
     /// The objects that are new or changed. After a long pause that is everything there is.
-    pub(super) fn read(&mut self, api: &Api) -> Vec<Arc<Object>> {
+    pub(super) fn read(&mut self, api: &Api) -> Vec<Arc<StoredObject>> {
         let store = api.store();
         let mut found = Vec::new();
         loop {
-            let news = if self.seen == 0 { News::TooLate(0) } else { store.news(self.resource, self.seen) };
+            // A store that was set back knows nothing of what was seen.
+            let starts_anew = self.seen == 0 || self.seen > store.version();
+            let news = if starts_anew { News::TooLate(0) } else { store.news(self.resource, self.seen) };
             match news {
                 News::TooLate(_) => {
                     self.seen = store.version();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::follow::Follower;
+use super::follow::ChangeFollower;
 use crate::api::{Api, Caller, DeleteOptions, ObjectAddress};
 use crate::object::{self, at, items, list_at, map_at, name, namespace, set_condition, set_meta, text, uid};
 use crate::options::Kubelets;
@@ -32,7 +32,7 @@ struct Task {
 const LATER: Duration = Duration::from_secs(3600);
 
 pub(super) async fn run(api: Arc<Api>, kubelets: Kubelets) {
-    let mut pods = Follower::new(&api, &PODS);
+    let mut pods = ChangeFollower::new(&api, &PODS);
     let mut due: BinaryHeap<Reverse<(Duration, Task)>> = BinaryHeap::new();
     let mut planned: HashSet<Task> = HashSet::new();
     let mut addresses = 0_u32;
@@ -105,7 +105,7 @@ fn start(
     task: &Task,
     addresses: &mut u32,
     kubelet: &Caller,
-) -> Result<(), crate::Failure> {
+) -> Result<(), crate::StatusError> {
     let pod = api.get(place)?;
     let node = text(&pod.value, &["spec", "nodeName"]);
     let wanted = uid(&pod.value) == task.uid
@@ -169,7 +169,7 @@ pub(super) async fn beat(api: Arc<Api>, every: Duration) {
     }
 }
 
-fn report(api: &Api, node: &str, kubelet: &Caller) -> Result<(), crate::Failure> {
+fn report(api: &Api, node: &str, kubelet: &Caller) -> Result<(), crate::StatusError> {
     let place = ObjectAddress::new(&NODES, "", node);
     let mut value = api.get(place)?.value.clone();
     let now = api.time.now();
@@ -187,7 +187,7 @@ fn report(api: &Api, node: &str, kubelet: &Caller) -> Result<(), crate::Failure>
     api.update(place, "status", value, kubelet).map(drop)
 }
 
-fn renew(api: &Api, node: &str, kubelet: &Caller) -> Result<(), crate::Failure> {
+fn renew(api: &Api, node: &str, kubelet: &Caller) -> Result<(), crate::StatusError> {
     const NAMESPACE: &str = "kube-node-lease";
     let spec =
         json!({"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": api.time.now_micros()});

@@ -11,10 +11,14 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::api::Api;
-use crate::options::Options;
+use crate::options::TestClusterOptions;
 
 /// Starts the controllers that the options ask for, each as a task that never ends.
-pub(crate) fn start(api: &Arc<Api>, options: &Options, mut spawn: impl FnMut(BoxFuture<'static, ()>)) {
+pub(crate) fn start(
+    api: &Arc<Api>,
+    options: &TestClusterOptions,
+    mut spawn: impl FnMut(BoxFuture<'static, ()>),
+) {
     if let Some(kubelets) = &options.kubelets {
         spawn(Box::pin(kubelet::run(api.clone(), kubelets.clone())));
         if let Some(interval) = kubelets.heartbeat {

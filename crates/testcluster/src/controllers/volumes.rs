@@ -9,19 +9,19 @@ use supercargo_model::{
     storage::annotations::{BIND_COMPLETED, SELECTED_NODE},
 };
 
-use super::follow::Follower;
-use crate::Failure;
+use super::follow::ChangeFollower;
+use crate::StatusError;
 use crate::api::{Api, Caller, ObjectAddress};
 use crate::object::{self, as_map, at, items, map_at, name, namespace, text, uid};
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
-use crate::store::Object;
+use crate::store::StoredObject;
 
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 const CONTROLLER: &str = "persistentvolume-controller";
 
 pub(super) async fn run(api: Arc<Api>, delay: Duration) {
-    let mut claims = Follower::new(&api, &PERSISTENT_VOLUME_CLAIMS);
-    let mut volumes = Follower::new(&api, &PERSISTENT_VOLUMES);
+    let mut claims = ChangeFollower::new(&api, &PERSISTENT_VOLUME_CLAIMS);
+    let mut volumes = ChangeFollower::new(&api, &PERSISTENT_VOLUMES);
     loop {
         tokio::select! {
             biased;
@@ -29,7 +29,7 @@ pub(super) async fn run(api: Arc<Api>, delay: Duration) {
             () = volumes.changed() => {}
         }
         api.time.sleep(delay).await;
-        let pending: Vec<Arc<Object>> = {
+        let pending: Vec<Arc<StoredObject>> = {
             let store = api.store();
             let claims = store.objects(&PERSISTENT_VOLUME_CLAIMS, "", None).map(|(_, claim)| claim.clone());
             claims.filter(|claim| text(&claim.value, &["status", "phase"]) != "Bound").collect()
@@ -45,10 +45,10 @@ pub(super) async fn run(api: Arc<Api>, delay: Duration) {
 
 /// Volumes that are new and for nobody become available.
 fn offer_volumes(api: &Api) {
-    let new: Vec<Arc<Object>> = {
+    let new: Vec<Arc<StoredObject>> = {
         let store = api.store();
         let volumes = store.objects(&PERSISTENT_VOLUMES, "", None).map(|(_, volume)| volume.clone());
-        let is_new = |volume: &Arc<Object>| text(&volume.value, &["status", "phase"]) == "Pending";
+        let is_new = |volume: &Arc<StoredObject>| text(&volume.value, &["status", "phase"]) == "Pending";
         volumes.filter(is_new).filter(|volume| at(&volume.value, &["spec", "claimRef"]).is_none()).collect()
     };
     for volume in new {
@@ -62,13 +62,13 @@ fn offer_volumes(api: &Api) {
     }
 }
 
-fn reconcile(api: &Api, claim: &Value) -> Result<(), Failure> {
+fn reconcile(api: &Api, claim: &Value) -> Result<(), StatusError> {
     let chosen = text(claim, &["spec", "volumeName"]);
     if !chosen.is_empty() {
         let volume = api.get(ObjectAddress::new(&PERSISTENT_VOLUMES, "", chosen))?;
         return bind(api, claim, &volume.value);
     }
-    let volumes: Vec<Arc<Object>> =
+    let volumes: Vec<Arc<StoredObject>> =
         api.store().objects(&PERSISTENT_VOLUMES, "", None).map(|(_, volume)| volume.clone()).collect();
     // A scheduler that has chosen a volume writes the claim into the volume, and leaves the rest to us.
     if let Some(volume) = volumes.iter().find(|volume| is_for(&volume.value, claim)) {
@@ -120,7 +120,7 @@ fn fits(volume: &Value, claim: &Value) -> bool {
             >= size(at(claim, &["spec", "resources", "requests", "storage"]))
 }
 
-fn provision(api: &Api, claim: &Value, class: &Value) -> Result<Arc<Object>, Failure> {
+fn provision(api: &Api, claim: &Value, class: &Value) -> Result<Arc<StoredObject>, StatusError> {
     let volume_name = format!("pvc-{}", uid(claim));
     let volume = json!({
         "metadata": {
@@ -139,7 +139,7 @@ fn provision(api: &Api, claim: &Value, class: &Value) -> Result<Arc<Object>, Fai
 }
 
 /// Writes both halves of a binding: the claim's name into the volume, and the volume's into the claim.
-fn bind(api: &Api, claim: &Value, volume: &Value) -> Result<(), Failure> {
+fn bind(api: &Api, claim: &Value, volume: &Value) -> Result<(), StatusError> {
     let caller = Caller::controller(CONTROLLER);
     let mut volume = volume.clone();
     let reference = json!({

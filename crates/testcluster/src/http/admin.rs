@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Server;
 use super::asked::Asked;
 use super::reply::{Reply, json_reply, refusal};
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::faults::{FaultPlan, ServerAction};
 
 pub(super) fn answer(server: &Server, asked: &Asked) -> Option<Reply> {
@@ -33,9 +33,9 @@ pub(super) fn answer(server: &Server, asked: &Asked) -> Option<Reply> {
         (&Method::GET, "violations") => Ok(violations(server)),
         (&Method::GET, "requests") => Ok(requests(server)),
         (_, "faults" | "actions" | "bindings" | "violations" | "requests") => {
-            Err(Failure::method_not_allowed())
+            Err(StatusError::method_not_allowed())
         }
-        _ => Err(Failure::no_such_path()),
+        _ => Err(StatusError::no_such_path()),
     };
     Some(match answered {
         Ok(value) => json_reply(StatusCode::OK, &value),
@@ -43,8 +43,8 @@ pub(super) fn answer(server: &Server, asked: &Asked) -> Option<Reply> {
     })
 }
 
-fn decoded<T: serde::de::DeserializeOwned>(asked: &Asked) -> Result<T, Failure> {
-    serde_json::from_slice(&asked.body).map_err(|error| Failure::bad_request(error.to_string()))
+fn decoded<T: serde::de::DeserializeOwned>(asked: &Asked) -> Result<T, StatusError> {
+    serde_json::from_slice(&asked.body).map_err(|error| StatusError::bad_request(error.to_string()))
 }
 
 fn bindings(server: &Server) -> Value {

@@ -12,7 +12,7 @@ use supercargo_manifest::{Source, read};
 
 use super::query::Query;
 use super::view::View;
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::resource::Resource;
 
 /// As much as an API server reads.
@@ -30,7 +30,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Reads a request to its end; an error is a connection that broke.
-    pub(super) async fn read(request: Request<Incoming>) -> io::Result<Result<Self, Failure>> {
+    pub(super) async fn read(request: Request<Incoming>) -> io::Result<Result<Self, StatusError>> {
         let (parts, body) = request.into_parts();
         let body = read_body(body).await?;
         Ok(body.map(|body| Self::whole(Request::from_parts(parts, body))))
@@ -58,18 +58,19 @@ impl Asked {
     }
 
     /// The body as a value: JSON, or YAML where the header says so.
-    pub(super) fn value(&self) -> Result<Value, Failure> {
+    pub(super) fn value(&self) -> Result<Value, StatusError> {
         let content_type = self.header(CONTENT_TYPE);
-        let text = str::from_utf8(&self.body).map_err(|_| Failure::unsupported_media_type(content_type))?;
+        let text =
+            str::from_utf8(&self.body).map_err(|_| StatusError::unsupported_media_type(content_type))?;
         if content_type.contains("protobuf") || content_type.contains("cbor") {
-            return Err(Failure::unsupported_media_type(content_type));
+            return Err(StatusError::unsupported_media_type(content_type));
         }
         if !content_type.contains("yaml") {
             return serde_json::from_str(text).map_err(|error| {
-                Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+                StatusError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
             });
         }
-        let wrong = |why: String| Failure::bad_request(format!("error converting YAML to JSON: {why}"));
+        let wrong = |why: String| StatusError::bad_request(format!("error converting YAML to JSON: {why}"));
         let documents = read(&Source::new("body", text)).map_err(|problems| wrong(problems.to_string()))?;
         let document = documents.first().ok_or_else(|| wrong("there is no document".to_owned()))?;
         serde_json::from_str(&document.to_json()).map_err(|error| wrong(error.to_string()))
@@ -77,7 +78,7 @@ impl Asked {
 }
 
 /// Reads the body. What is too long is read on and thrown away, as a client listens only when it has spoken.
-async fn read_body(mut body: Incoming) -> io::Result<Result<Bytes, Failure>> {
+async fn read_body(mut body: Incoming) -> io::Result<Result<Bytes, StatusError>> {
     let mut read = BytesMut::new();
     let mut length = 0;
     while let Some(frame) = body.frame().await {
@@ -91,5 +92,9 @@ async fn read_body(mut body: Incoming) -> io::Result<Result<Bytes, Failure>> {
             read.extend_from_slice(data);
         }
     }
-    Ok(if length > BODY_BYTES_LIMIT { Err(Failure::too_large(BODY_BYTES_LIMIT)) } else { Ok(read.freeze()) })
+    Ok(if length > BODY_BYTES_LIMIT {
+        Err(StatusError::too_large(BODY_BYTES_LIMIT))
+    } else {
+        Ok(read.freeze())
+    })
 }

@@ -5,8 +5,8 @@ use hyper::header::{AUTHORIZATION, HeaderName};
 use super::Server;
 use super::asked::Asked;
 use super::path::ResourcePath;
-use crate::access::{Action, User};
-use crate::failure::Failure;
+use crate::access::{RequestAttributes, User};
+use crate::failure::StatusError;
 
 fn user(server: &Server, asked: &Asked) -> Option<User> {
     match asked.header(AUTHORIZATION).strip_prefix("Bearer ") {
@@ -24,15 +24,15 @@ pub(super) fn authorized(
     asked: &Asked,
     target: &ResourcePath,
     verb: &str,
-) -> Result<User, Failure> {
+) -> Result<User, StatusError> {
     let user = user(server, asked);
     let access = server.api.access();
     if !access.is_enforced() {
         return Ok(user.unwrap_or_else(User::anonymous));
     }
-    let user = user.ok_or_else(Failure::unauthorized)?;
+    let user = user.ok_or_else(StatusError::unauthorized)?;
     let ResourcePath { resource, namespace, name, subresource } = target;
-    let action = Action {
+    let action = RequestAttributes {
         verb: verb.to_owned(),
         group: resource.group.to_owned(),
         resource: resource.plural.to_owned(),
@@ -57,5 +57,5 @@ pub(super) fn authorized(
         "User {:?} cannot {verb} resource {what:?} in API group {:?} {place}",
         user.name, resource.group
     );
-    Err(Failure::forbidden(resource, name, why))
+    Err(StatusError::forbidden(resource, name, why))
 }

@@ -10,20 +10,20 @@ use futures_util::stream::BoxStream;
 use hyper::body::{Body, Frame, SizeHint};
 
 /// The body of an answer.
-pub enum Answer {
+pub enum ResponseBody {
     /// All of it.
     Whole(Option<Bytes>),
     /// Each line as it comes; an error cuts the connection.
     Lines(BoxStream<'static, io::Result<Bytes>>),
 }
 
-impl Answer {
+impl ResponseBody {
     pub(super) fn whole(bytes: impl Into<Bytes>) -> Self {
         Self::Whole(Some(bytes.into()))
     }
 }
 
-impl Body for Answer {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = io::Error;
 

@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-use super::body::Answer;
+use super::body::ResponseBody;
 use super::openapi;
 use super::reply::{Reply, json_reply, raw};
 use crate::resource::{Resource, Served};
@@ -16,7 +16,7 @@ pub(super) fn answer(path: &str, accept: &str, served: &Served) -> Option<Reply>
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let value = match parts.as_slice() {
         ["healthz" | "livez" | "readyz", ..] => {
-            return Some(raw(StatusCode::OK, PLAIN_TEXT, Answer::whole("ok")));
+            return Some(raw(StatusCode::OK, PLAIN_TEXT, ResponseBody::whole("ok")));
         }
         ["api"] if wants_aggregated => return Some(aggregated(served, |group| group.is_empty())),
         ["apis"] if wants_aggregated => return Some(aggregated(served, |group| !group.is_empty())),
@@ -126,7 +126,7 @@ fn aggregated(served: &Served, wanted: impl Fn(&str) -> bool) -> Reply {
         })
         .collect();
     let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
-    raw(StatusCode::OK, AGGREGATED, Answer::whole(list.to_string()))
+    raw(StatusCode::OK, AGGREGATED, ResponseBody::whole(list.to_string()))
 }
 
 fn aggregated_resource(resource: &'static Resource) -> Value {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::asked::Asked;
 use super::authorize::authorized;
-use super::body::Answer;
+use super::body::ResponseBody;
 use super::path::{self, ResourcePath, Target};
 use super::reply::{JSON, Reply, json_reply, raw, refusal, reply, success};
 use super::view::View;
@@ -19,12 +19,12 @@ use super::watch::Watch;
 use super::{Server, admin, discovery};
 use crate::access::User;
 use crate::api::{DeleteOptions, Listing, ObjectAddress, Patch, scale_of};
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::faults::{Fault, RequestKind};
 use crate::object::items;
 use crate::patch::PatchKind;
 use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, Resource, SERVICE_ACCOUNTS};
-use crate::store::Object;
+use crate::store::StoredObject;
 
 /// Answers a request of a connection; an error closes it without an answer.
 pub(super) async fn answer(server: Arc<Server>, request: Request<Incoming>) -> io::Result<Reply> {
@@ -37,7 +37,7 @@ pub(super) async fn answer(server: Arc<Server>, request: Request<Incoming>) -> i
 /// Answers a request that has been read to its end.
 pub(super) async fn answer_read(server: Arc<Server>, asked: Asked) -> io::Result<Reply> {
     match path::read(&asked.path, &server.api.served()) {
-        None => Ok(refusal(&Failure::no_such_path())),
+        None => Ok(refusal(&StatusError::no_such_path())),
         Some(Target::Other) => Ok(other(&server, &asked)),
         Some(Target::Resource(target)) => with_faults(server, asked, target).await,
     }
@@ -46,7 +46,7 @@ pub(super) async fn answer_read(server: Arc<Server>, asked: Asked) -> io::Result
 fn other(server: &Server, asked: &Asked) -> Reply {
     let found = admin::answer(server, asked)
         .or_else(|| discovery::answer(&asked.path, asked.header(ACCEPT), &server.api.served()));
-    found.unwrap_or_else(|| refusal(&Failure::no_such_path()))
+    found.unwrap_or_else(|| refusal(&StatusError::no_such_path()))
 }
 
 async fn with_faults(server: Arc<Server>, asked: Asked, target: ResourcePath) -> io::Result<Reply> {
@@ -63,14 +63,14 @@ async fn with_faults(server: Arc<Server>, asked: Asked, target: ResourcePath) ->
     let hung_up = || Err(io::Error::new(io::ErrorKind::ConnectionReset, "injected fault"));
     match fate.fault {
         Some(Fault::Answer { code, retry_after_seconds }) => {
-            return Ok(refusal(&Failure::injected(code, retry_after_seconds)));
+            return Ok(refusal(&StatusError::injected(code, retry_after_seconds)));
         }
         Some(Fault::HangUp) => return hung_up(),
         _ => {}
     }
     let reply = respond(&server, &asked, &target, verb).unwrap_or_else(|failure| refusal(&failure));
     match fate.fault {
-        Some(Fault::CommitThenAnswer { code }) => return Ok(refusal(&Failure::injected(code, 0))),
+        Some(Fault::CommitThenAnswer { code }) => return Ok(refusal(&StatusError::injected(code, 0))),
         Some(Fault::CommitThenDelay { millis }) => sleep_if(&server, Duration::from_millis(millis)).await,
         Some(Fault::CommitThenHangUp) => return hung_up(),
         _ => {}
@@ -99,7 +99,12 @@ fn verb(asked: &Asked, target: &ResourcePath) -> &'static str {
     }
 }
 
-fn respond(server: &Arc<Server>, asked: &Asked, target: &ResourcePath, verb: &str) -> Result<Reply, Failure> {
+fn respond(
+    server: &Arc<Server>,
+    asked: &Asked,
+    target: &ResourcePath,
+    verb: &str,
+) -> Result<Reply, StatusError> {
     let user = authorized(server, asked, target, verb)?;
     let resource = target.resource;
     if resource.is_review() {
@@ -107,18 +112,23 @@ fn respond(server: &Arc<Server>, asked: &Asked, target: &ResourcePath, verb: &st
             "create" => {
                 Ok(json_reply(StatusCode::CREATED, &server.api.review(resource, &asked.value()?, &user)?))
             }
-            _ => Err(Failure::method_not_allowed()),
+            _ => Err(StatusError::method_not_allowed()),
         };
     }
     match verb {
         "get" | "list" | "watch" => reading(server, asked, target, verb),
         "create" | "update" | "patch" => writing(server, asked, target, verb, &user),
         "delete" | "deletecollection" => deleting(server, asked, target, &user),
-        _ => Err(Failure::method_not_allowed()),
+        _ => Err(StatusError::method_not_allowed()),
     }
 }
 
-fn reading(server: &Arc<Server>, asked: &Asked, target: &ResourcePath, verb: &str) -> Result<Reply, Failure> {
+fn reading(
+    server: &Arc<Server>,
+    asked: &Asked,
+    target: &ResourcePath,
+    verb: &str,
+) -> Result<Reply, StatusError> {
     let ResourcePath { resource, namespace, name, subresource } = target;
     let view = asked.view(resource);
     match verb {
@@ -136,9 +146,9 @@ fn reading(server: &Arc<Server>, asked: &Asked, target: &ResourcePath, verb: &st
         }
         "watch" if name.is_empty() => {
             let watch = Watch::new(server, view, namespace, &asked.query)?;
-            Ok(raw(StatusCode::OK, JSON, Answer::Lines(watch.lines())))
+            Ok(raw(StatusCode::OK, JSON, ResponseBody::Lines(watch.lines())))
         }
-        _ => Err(Failure::method_not_allowed()),
+        _ => Err(StatusError::method_not_allowed()),
     }
 }
 
@@ -148,7 +158,7 @@ fn writing(
     target: &ResourcePath,
     verb: &str,
     user: &User,
-) -> Result<Reply, Failure> {
+) -> Result<Reply, StatusError> {
     let ResourcePath { resource, namespace, name, subresource } = target;
     let view = asked.view(resource);
     let place = ObjectAddress::new(resource, namespace, name);
@@ -156,7 +166,7 @@ fn writing(
     if verb == "patch" {
         let content_type = asked.header(CONTENT_TYPE);
         let kind = PatchKind::of_content_type(content_type)
-            .ok_or_else(|| Failure::unsupported_media_type(content_type))?;
+            .ok_or_else(|| StatusError::unsupported_media_type(content_type))?;
         let is_new = server.api.get(place).is_err();
         let object = server.api.patch(place, subresource, &Patch { kind, value: asked.value()? }, &caller)?;
         let code = if is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -180,11 +190,11 @@ fn writing(
             let object = server.api.update(place, subresource, value, &caller)?;
             Ok(written(view, subresource, StatusCode::OK, &object))
         }
-        _ => Err(Failure::method_not_allowed()),
+        _ => Err(StatusError::method_not_allowed()),
     }
 }
 
-fn written(view: View, subresource: &str, code: StatusCode, object: &Object) -> Reply {
+fn written(view: View, subresource: &str, code: StatusCode, object: &StoredObject) -> Reply {
     if subresource == "scale" {
         json_reply(code, &scale_of(&object.value))
     } else {
@@ -192,10 +202,15 @@ fn written(view: View, subresource: &str, code: StatusCode, object: &Object) -> 
     }
 }
 
-fn deleting(server: &Server, asked: &Asked, target: &ResourcePath, user: &User) -> Result<Reply, Failure> {
+fn deleting(
+    server: &Server,
+    asked: &Asked,
+    target: &ResourcePath,
+    user: &User,
+) -> Result<Reply, StatusError> {
     let ResourcePath { resource, namespace, name, subresource } = target;
     if !subresource.is_empty() {
-        return Err(Failure::method_not_allowed());
+        return Err(StatusError::method_not_allowed());
     }
     let view = asked.view(resource);
     let body = if asked.body.is_empty() { Value::Null } else { asked.value()? };

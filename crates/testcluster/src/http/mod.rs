@@ -25,14 +25,15 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{mpsc, watch as signal};
+use tokio::sync::mpsc;
 
 use crate::api::Api;
 use crate::faults::{Faults, ServerAction};
 use crate::requests::Requests;
+use crate::signal::{Signal, SignalReceiver};
 
 use asked::Asked;
-pub use body::Answer;
+pub use body::ResponseBody;
 
 /// Requests that may wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -46,25 +47,25 @@ pub(crate) struct Server {
     pub(crate) requests: Requests,
     bookmark_interval: Duration,
     /// Counts restarts; connections and watches of before end.
-    stops: signal::Sender<u64>,
+    stops: Signal,
 }
 
 impl Server {
     pub(crate) fn new(api: Arc<Api>, faults: Arc<Faults>, bookmark_interval: Duration) -> Self {
-        Self { api, faults, requests: Requests::default(), bookmark_interval, stops: signal::Sender::new(0) }
+        Self { api, faults, requests: Requests::default(), bookmark_interval, stops: Signal::default() }
     }
 
     fn bookmark_interval(&self) -> Duration {
         self.bookmark_interval.max(Duration::from_millis(1))
     }
 
-    fn stops(&self) -> signal::Receiver<u64> {
+    fn stops(&self) -> SignalReceiver {
         self.stops.subscribe()
     }
 
     /// Ends all connections.
     pub(crate) fn hang_up(&self) {
-        self.stops.send_modify(|stops| *stops += 1);
+        self.stops.give();
     }
 }
 
@@ -126,7 +127,10 @@ async fn listen_again(server: &Server, address: SocketAddr) -> TcpListener {
 }
 
 /// Answers one request of this process, as it would over a connection; an error is a connection that broke.
-pub(crate) async fn answer(server: Arc<Server>, request: Request<Bytes>) -> io::Result<Response<Answer>> {
+pub(crate) async fn answer(
+    server: Arc<Server>,
+    request: Request<Bytes>,
+) -> io::Result<Response<ResponseBody>> {
     handle::answer_read(server, Asked::whole(request)).await
 }
 
@@ -142,6 +146,6 @@ async fn connection(server: Arc<Server>, stream: TcpStream) {
         ended = served => if let Err(error) = ended {
             tracing::debug!(%error, "a connection broke");
         },
-        _ = stops.changed() => {}
+        () = stops.changed() => {}
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 
 use crate::api::{Caller, ListOptions};
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::resource::Resource;
 use crate::selector::Selector;
 
@@ -31,22 +31,22 @@ impl Query {
         matches!(self.text(key), "true" | "1")
     }
 
-    fn number(&self, key: &str) -> Result<Option<u64>, Failure> {
+    fn number(&self, key: &str) -> Result<Option<u64>, StatusError> {
         match self.text(key) {
             "" => Ok(None),
             given => {
                 let wrong =
-                    || Failure::bad_request(format!("{key}: Invalid value: {given:?}: must be a number"));
+                    || StatusError::bad_request(format!("{key}: Invalid value: {given:?}: must be a number"));
                 given.parse().map(Some).map_err(|_| wrong())
             }
         }
     }
 
-    pub(super) fn version(&self) -> Result<Option<u64>, Failure> {
+    pub(super) fn version(&self) -> Result<Option<u64>, StatusError> {
         self.number("resourceVersion")
     }
 
-    pub(super) fn timeout(&self) -> Result<Option<Duration>, Failure> {
+    pub(super) fn timeout(&self) -> Result<Option<Duration>, StatusError> {
         Ok(self.number("timeoutSeconds")?.filter(|seconds| *seconds > 0).map(Duration::from_secs))
     }
 
@@ -54,11 +54,11 @@ impl Query {
         self.text("gracePeriodSeconds").parse().ok()
     }
 
-    pub(super) fn selector(&self, resource: &Resource) -> Result<Selector, Failure> {
+    pub(super) fn selector(&self, resource: &Resource) -> Result<Selector, StatusError> {
         Selector::parse(resource, self.text("labelSelector"), self.text("fieldSelector"))
     }
 
-    pub(super) fn list_options(&self, resource: &Resource) -> Result<ListOptions, Failure> {
+    pub(super) fn list_options(&self, resource: &Resource) -> Result<ListOptions, StatusError> {
         let limit = self.number("limit")?.unwrap_or(0);
         Ok(ListOptions {
             selector: self.selector(resource)?,

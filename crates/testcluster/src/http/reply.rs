@@ -5,14 +5,14 @@ use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::body::Answer;
-use crate::failure::Failure;
+use super::body::ResponseBody;
+use crate::failure::StatusError;
 use crate::object;
 use crate::resource::Resource;
 
 pub(super) const JSON: &str = "application/json";
 
-pub(super) type Reply = Response<Answer>;
+pub(super) type Reply = Response<ResponseBody>;
 
 pub(super) fn success(code: StatusCode, about: Option<(&Resource, &Value)>) -> Reply {
     let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
@@ -30,7 +30,7 @@ pub(super) fn success(code: StatusCode, about: Option<(&Resource, &Value)>) -> R
     json_reply(code, &status)
 }
 
-pub(super) fn refusal(failure: &Failure) -> Reply {
+pub(super) fn refusal(failure: &StatusError) -> Reply {
     let code = StatusCode::from_u16(failure.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut reply = json_reply(code, &failure.status());
     if let Some(seconds) = failure.retry_after_seconds() {
@@ -44,10 +44,10 @@ pub(super) fn json_reply(code: StatusCode, value: &Value) -> Reply {
 }
 
 pub(super) fn reply(code: StatusCode, text: impl Into<Bytes>) -> Reply {
-    raw(code, JSON, Answer::whole(text))
+    raw(code, JSON, ResponseBody::whole(text))
 }
 
-pub(super) fn raw(code: StatusCode, content_type: &'static str, body: Answer) -> Reply {
+pub(super) fn raw(code: StatusCode, content_type: &'static str, body: ResponseBody) -> Reply {
     let mut reply = Response::new(body);
     *reply.status_mut() = code;
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::object::{as_map, at};
 use crate::resource::Resource;
-use crate::store::Object;
+use crate::store::StoredObject;
 
 /// A column: its name, whether it is shown only in wide tables, and what stands in it.
 pub(super) struct Column {
@@ -18,7 +18,7 @@ pub(super) struct Column {
 /// A table of objects. A watch has the columns only in its first line.
 pub(super) fn of<'a>(
     resource: &Resource,
-    objects: impl Iterator<Item = &'a Object>,
+    objects: impl Iterator<Item = &'a StoredObject>,
     whole_objects: bool,
     with_columns: bool,
 ) -> Value {

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::table;
 use crate::api::Listing;
 use crate::events;
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::resource::{NEW_EVENTS, Resource};
-use crate::store::{EventType, Object, StoreEvent};
+use crate::store::{EventType, StoreEvent, StoredObject};
 
 /// What the caller wants to see.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ impl View {
     }
 
     /// The object without `apiVersion` and `kind`.
-    fn item(self, object: &Object) -> Bytes {
+    fn item(self, object: &StoredObject) -> Bytes {
         if self.resource.is(&NEW_EVENTS) {
             events::shown(self.resource, &object.value).to_string().into()
         } else {
@@ -44,7 +44,7 @@ impl View {
         }
     }
 
-    pub(super) fn object(self, object: &Object) -> Bytes {
+    pub(super) fn object(self, object: &StoredObject) -> Bytes {
         if self.as_table {
             return self.table(std::iter::once(object), object.version, "", true).to_string().into();
         }
@@ -56,7 +56,7 @@ impl View {
 
     fn table<'a>(
         self,
-        objects: impl Iterator<Item = &'a Object>,
+        objects: impl Iterator<Item = &'a StoredObject>,
         version: u64,
         continues: &str,
         with_columns: bool,
@@ -104,7 +104,7 @@ impl View {
     }
 
     /// A line of a watch.
-    pub(super) fn line(self, kind: EventType, object: &Object, first: bool) -> Bytes {
+    pub(super) fn line(self, kind: EventType, object: &StoredObject, first: bool) -> Bytes {
         let mut text = format!("{{\"type\":\"{}\",\"object\":", kind.as_str()).into_bytes();
         if self.as_table {
             let table = self.table(std::iter::once(object), object.version, "", first);
@@ -126,7 +126,7 @@ impl View {
     }
 
     /// The line for an object that is no longer selected: as it was, with the version of the change.
-    pub(super) fn left_line(self, previous: &Object, version: u64) -> Bytes {
+    pub(super) fn left_line(self, previous: &StoredObject, version: u64) -> Bytes {
         self.line(EventType::Deleted, &previous.at_version(version), false)
     }
 
@@ -145,7 +145,7 @@ impl View {
     }
 }
 
-pub(super) fn error_line(failure: &Failure) -> Bytes {
+pub(super) fn error_line(failure: &StatusError) -> Bytes {
     line_of("ERROR", failure.status())
 }
 

@@ -8,17 +8,17 @@ use std::vec;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use tokio::sync::watch::Receiver;
 
 use super::Server;
 use super::query::Query;
 use super::view::{View, error_line};
 use crate::api::ListOptions;
 use crate::events;
-use crate::failure::{Cause, Failure};
+use crate::failure::{StatusCause, StatusError};
 use crate::object;
 use crate::selector::Selector;
-use crate::store::{EventType, News, Object, StoreEvent};
+use crate::signal::SignalReceiver;
+use crate::store::{EventType, News, StoreEvent, StoredObject};
 
 /// How often chance may cut a watch.
 const CHANCE_INTERVAL: Duration = Duration::from_secs(1);
@@ -30,16 +30,18 @@ pub(super) struct Watch {
     namespace: String,
     selector: Selector,
     /// Objects that are told as added before anything else.
-    initial: vec::IntoIter<Arc<Object>>,
+    initial: vec::IntoIter<Arc<StoredObject>>,
     told_first: bool,
     tells_end_of_initial: bool,
     /// What was read from the history and is not told yet.
     changes: vec::IntoIter<Arc<StoreEvent>>,
     /// The version up to which the history was read.
     seen: u64,
-    news: Receiver<u64>,
-    stops: Receiver<u64>,
-    cuts: Receiver<u64>,
+    news: SignalReceiver,
+    stops: SignalReceiver,
+    cuts: SignalReceiver,
+    /// The plan of faults was replaced.
+    replans: SignalReceiver,
     times: Times,
 }
 
@@ -66,13 +68,17 @@ impl Watch {
         view: View,
         namespace: &str,
         query: &Query,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StatusError> {
         let resource = view.resource;
         let asked = query.version()?;
         let streams_list = query.is_true("sendInitialEvents");
         if streams_list && query.text("resourceVersionMatch") != "NotOlderThan" {
             let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-            return Err(Failure::invalid(resource, "", Cause::forbidden("resourceVersionMatch", why)));
+            return Err(StatusError::invalid(
+                resource,
+                "",
+                StatusCause::forbidden("resourceVersionMatch", why),
+            ));
         }
         let namespace = if resource.namespaced { namespace } else { "" };
         let selector = query.selector(resource)?;
@@ -98,6 +104,7 @@ impl Watch {
             news: server.api.store().subscribe(resource),
             stops: server.stops(),
             cuts: server.faults.watch_cuts(),
+            replans: server.faults.replans(),
             times: Times {
                 ends_at: query.timeout()?.map(|timeout| now + timeout),
                 bookmark_at: bookmarks.then(|| now + server.bookmark_interval()),
@@ -109,14 +116,14 @@ impl Watch {
         Ok(watch)
     }
 
-    fn check_version(&self) -> Result<(), Failure> {
+    fn check_version(&self) -> Result<(), StatusError> {
         let store = self.server.api.store();
         let (newest, forgotten) = (store.version(), store.forgotten(self.view.resource));
         if self.seen > newest {
-            return Err(Failure::version_too_large(self.seen, newest));
+            return Err(StatusError::version_too_large(self.seen, newest));
         }
         if self.seen < forgotten && self.server.faults.gone_as_status() {
-            return Err(Failure::expired(self.seen, forgotten));
+            return Err(StatusError::expired(self.seen, forgotten));
         }
         Ok(())
     }
@@ -151,11 +158,11 @@ impl Watch {
                     return Next::Line(line);
                 }
             }
-            self.news.mark_unchanged();
+            self.news.mark_seen();
             let found = self.server.api.store().news(self.view.resource, self.seen);
             match found {
                 News::TooLate(oldest) => {
-                    return Next::LastLine(error_line(&Failure::expired(self.seen, oldest)));
+                    return Next::LastLine(error_line(&StatusError::expired(self.seen, oldest)));
                 }
                 News::Changes(changes, seen) => {
                     self.seen = seen;
@@ -174,8 +181,7 @@ impl Watch {
 
     /// Whether it ends here, for other reasons than what it tells.
     fn ended(&mut self) -> Option<Next> {
-        // Who cannot tell any more that something has changed is gone.
-        if self.stops.has_changed().unwrap_or(true) || self.cuts.has_changed().unwrap_or(true) {
+        if self.stops.has_changed() || self.cuts.has_changed() {
             return Some(Next::Cut);
         }
         let now = self.server.api.time.uptime();
@@ -207,22 +213,25 @@ impl Watch {
     /// Waits until there may be something to tell, or a reason to end.
     async fn wait(&mut self) {
         let Times { ends_at, bookmark_at, chance_at } = self.times;
-        let next = [ends_at, bookmark_at].into_iter().flatten().fold(chance_at, Duration::min);
+        self.replans.mark_seen();
+        let chance_at = self.server.faults.cuts_by_chance().then_some(chance_at);
+        let next = [ends_at, bookmark_at, chance_at].into_iter().flatten().min().unwrap_or(Duration::MAX);
         // That somebody has ended them is seen in `ended`: they stay changed.
         let (mut stops, mut cuts) = (self.stops.clone(), self.cuts.clone());
         let time = &self.server.api.time;
         tokio::select! {
             biased;
-            _ = stops.changed() => {}
-            _ = cuts.changed() => {}
-            _ = self.news.changed() => {}
+            () = stops.changed() => {}
+            () = cuts.changed() => {}
+            () = self.news.changed() => {}
+            () = self.replans.changed() => {}
             () = time.sleep_until(next) => {}
         }
     }
 
     /// How the change looks to this watch, which may not have selected the object before, or no longer.
     fn line(&self, change: &StoreEvent) -> Option<Bytes> {
-        let selects = |object: &Object| {
+        let selects = |object: &StoredObject| {
             (self.namespace.is_empty() || object::namespace(&object.value) == self.namespace)
                 && events::selects(self.view.resource, &self.selector, &object.value)
         };

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::merge_keys::{ListMerge, list_merge};
 use super::{PatchKind, patched};
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::object::{as_map, items, list_at, map_at, text};
 
 /// The object after `manager` has applied `config`; `target` is what is there already.
@@ -17,9 +17,9 @@ pub(crate) fn apply(
     manager: &str,
     api_version: &str,
     now: &str,
-) -> Result<Value, Failure> {
+) -> Result<Value, StatusError> {
     if manager.is_empty() {
-        return Err(Failure::bad_request("fieldManager is required for apply patch"));
+        return Err(StatusError::bad_request("fieldManager is required for apply patch"));
     }
     let mut config = config.clone();
     let given = map_at(&mut config, "metadata");
@@ -27,7 +27,7 @@ pub(crate) fn apply(
         .remove("managedFields")
         .is_some_and(|fields| fields.as_array().is_some_and(|list| !list.is_empty()))
     {
-        return Err(Failure::bad_request("metadata.managedFields must be nil"));
+        return Err(StatusError::bad_request("metadata.managedFields must be nil"));
     }
     let fields = fields_of(&config);
     let mut result = match target {

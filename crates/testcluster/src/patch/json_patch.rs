@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{MAX_DEPTH, depth};
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::object::text;
 
 /// As many operations as an API server takes.
@@ -11,7 +11,7 @@ const OPERATIONS_LIMIT: usize = 10_000;
 /// Copies may add this much: otherwise a short patch could double an object again and again.
 const COPIED_BYTES_LIMIT: usize = 3 * 1024 * 1024;
 
-pub(super) fn run(target: &mut Value, patch: &Value) -> Result<(), Failure> {
+pub(super) fn run(target: &mut Value, patch: &Value) -> Result<(), StatusError> {
     let Value::Array(operations) = patch else {
         return Err(wrong("a JSON patch is a list of operations"));
     };
@@ -25,11 +25,11 @@ pub(super) fn run(target: &mut Value, patch: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-fn wrong(why: impl std::fmt::Display) -> Failure {
-    Failure::bad_request(format!("the server rejected our request due to an error in our request: {why}"))
+fn wrong(why: impl std::fmt::Display) -> StatusError {
+    StatusError::bad_request(format!("the server rejected our request due to an error in our request: {why}"))
 }
 
-fn apply(target: &mut Value, operation: &Value, copied_bytes: &mut usize) -> Result<(), Failure> {
+fn apply(target: &mut Value, operation: &Value, copied_bytes: &mut usize) -> Result<(), StatusError> {
     let path = pointer(operation, "path")?;
     let value = || operation.get("value").cloned().ok_or_else(|| wrong("an operation lacks its value"));
     match text(operation, &["op"]) {
@@ -61,11 +61,11 @@ fn apply(target: &mut Value, operation: &Value, copied_bytes: &mut usize) -> Res
     }
 }
 
-fn missing(path: &[String]) -> Failure {
+fn missing(path: &[String]) -> StatusError {
     wrong(format!("there is nothing at /{}", path.join("/")))
 }
 
-fn pointer(operation: &Value, key: &str) -> Result<Vec<String>, Failure> {
+fn pointer(operation: &Value, key: &str) -> Result<Vec<String>, StatusError> {
     let Some(pointer) = operation.get(key).and_then(Value::as_str) else {
         return Err(wrong(format!("an operation lacks its {key}")));
     };
@@ -86,7 +86,7 @@ fn find<'a>(value: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
     })
 }
 
-fn add(target: &mut Value, path: &[String], value: Value) -> Result<(), Failure> {
+fn add(target: &mut Value, path: &[String], value: Value) -> Result<(), StatusError> {
     if path.len() + depth(&value) > MAX_DEPTH {
         return Err(wrong("the value is nested too deeply"));
     }
@@ -114,7 +114,7 @@ fn add(target: &mut Value, path: &[String], value: Value) -> Result<(), Failure>
     }
 }
 
-fn remove(target: &mut Value, path: &[String]) -> Result<Value, Failure> {
+fn remove(target: &mut Value, path: &[String]) -> Result<Value, StatusError> {
     let Some((last, parents)) = path.split_last() else {
         return Ok(target.take());
     };

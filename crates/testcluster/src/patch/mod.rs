@@ -8,7 +8,7 @@ mod strategic;
 
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::StatusError;
 
 pub(crate) use apply::apply;
 
@@ -41,7 +41,7 @@ impl PatchKind {
 }
 
 /// The object after a patch that is not an apply.
-pub(crate) fn patched(kind: PatchKind, target: &Value, patch: &Value) -> Result<Value, Failure> {
+pub(crate) fn patched(kind: PatchKind, target: &Value, patch: &Value) -> Result<Value, StatusError> {
     let mut result = target.clone();
     match kind {
         PatchKind::Merge => merge::merge(&mut result, patch),
@@ -49,7 +49,7 @@ pub(crate) fn patched(kind: PatchKind, target: &Value, patch: &Value) -> Result<
         PatchKind::StrategicMerge | PatchKind::Apply => strategic::merge(&mut result, patch)?,
     }
     if depth(&result) > MAX_DEPTH {
-        return Err(Failure::bad_request("the patched object is nested too deeply"));
+        return Err(StatusError::bad_request("the patched object is nested too deeply"));
     }
     Ok(result)
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::merge_keys::{ListMerge, list_merge};
-use crate::failure::Failure;
+use crate::failure::StatusError;
 use crate::object::{as_map, list_at};
 
 const DIRECTIVE: &str = "$patch";
@@ -11,7 +11,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const ELEMENT_ORDER: &str = "$setElementOrder/";
 const DELETE_FROM_SET: &str = "$deleteFromPrimitiveList/";
 
-pub(super) fn merge(target: &mut Value, patch: &Value) -> Result<(), Failure> {
+pub(super) fn merge(target: &mut Value, patch: &Value) -> Result<(), StatusError> {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return Ok(());
@@ -31,11 +31,11 @@ pub(super) fn merge(target: &mut Value, patch: &Value) -> Result<(), Failure> {
     }
 }
 
-fn unknown_directive(directive: &str) -> Failure {
-    Failure::bad_request(format!("unknown patch type {directive:?} in map"))
+fn unknown_directive(directive: &str) -> StatusError {
+    StatusError::bad_request(format!("unknown patch type {directive:?} in map"))
 }
 
-fn merge_maps(target: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), Failure> {
+fn merge_maps(target: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), StatusError> {
     if let Some(Value::Array(kept)) = patch.get(RETAIN_KEYS) {
         target.retain(|key, _| kept.iter().any(|one| one == key.as_str()));
     }
@@ -64,7 +64,7 @@ fn merge_maps(target: &mut Map<String, Value>, patch: &Map<String, Value>) -> Re
     Ok(())
 }
 
-fn merge_lists(target: &mut Vec<Value>, field: &str, patch: &[Value]) -> Result<(), Failure> {
+fn merge_lists(target: &mut Vec<Value>, field: &str, patch: &[Value]) -> Result<(), StatusError> {
     let replaces = |item: &Value| item.get(DIRECTIVE).is_some_and(|directive| directive == "replace");
     if patch.iter().any(replaces) {
         *target = patch.iter().filter(|item| !replaces(item)).map(without_directives).collect();
@@ -89,10 +89,10 @@ fn merge_lists(target: &mut Vec<Value>, field: &str, patch: &[Value]) -> Result<
     Ok(())
 }
 
-fn merge_item(target: &mut Vec<Value>, field: &str, key: &str, item: &Value) -> Result<(), Failure> {
+fn merge_item(target: &mut Vec<Value>, field: &str, key: &str, item: &Value) -> Result<(), StatusError> {
     let Some(name) = item.get(key) else {
         let map = format!("map: {item} does not contain declared merge key: {key}");
-        return Err(Failure::bad_request(format!("{map} (in {field})")));
+        return Err(StatusError::bad_request(format!("{map} (in {field})")));
     };
     let place = target.iter().position(|known| known.get(key) == Some(name));
     match (item.get(DIRECTIVE).and_then(Value::as_str), place) {

@@ -10,7 +10,7 @@ use hyper_util::client::legacy::Client as Http;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
-use supercargo_testcluster::{Options, TestCluster};
+use supercargo_testcluster::{TestCluster, TestClusterOptions};
 use tokio::time::timeout;
 
 /// Longer than anything here takes, shorter than anybody waits.
@@ -172,10 +172,10 @@ impl Watching {
 
 /// A cluster in which nothing happens by itself, and a client of it.
 pub(crate) fn cluster() -> (TestCluster, Client) {
-    cluster_with(Options::default())
+    cluster_with(TestClusterOptions::default())
 }
 
-pub(crate) fn cluster_with(options: Options) -> (TestCluster, Client) {
+pub(crate) fn cluster_with(options: TestClusterOptions) -> (TestCluster, Client) {
     let cluster = TestCluster::start(options).expect("it starts");
     let client = Client::new(&cluster);
     (cluster, client)

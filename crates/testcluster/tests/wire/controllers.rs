@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use supercargo_testcluster::{Kubelets, Options, TestCluster};
+use supercargo_testcluster::{Kubelets, TestCluster, TestClusterOptions};
 
 use crate::client::{PATIENCE, cluster_with, node, pod};
 
-fn with_kubelets() -> Options {
-    Options { kubelets: Some(Kubelets::default()), ..Options::default() }
+fn with_kubelets() -> TestClusterOptions {
+    TestClusterOptions { kubelets: Some(Kubelets::default()), ..TestClusterOptions::default() }
 }
 
 async fn until(cluster: &TestCluster, condition: impl FnMut(&TestCluster) -> bool) {
@@ -43,7 +43,8 @@ async fn a_kubelet_runs_what_is_bound_to_its_node() {
 #[tokio::test]
 async fn nodes_report_in_status_and_lease() {
     let kubelets = Kubelets { heartbeat: Some(Duration::from_millis(20)), ..Kubelets::default() };
-    let (cluster, _client) = cluster_with(Options { kubelets: Some(kubelets), ..Options::default() });
+    let (cluster, _client) =
+        cluster_with(TestClusterOptions { kubelets: Some(kubelets), ..TestClusterOptions::default() });
     cluster.create(node("n")).expect("it is created");
     until(&cluster, |cluster| cluster.get("leases", "kube-node-lease", "n").is_ok()).await;
     let lease = cluster.get("leases", "kube-node-lease", "n").expect("it is there");
@@ -80,7 +81,8 @@ fn volume(name: &str, class: &str, size: &str) -> Value {
 
 #[tokio::test]
 async fn volumes_are_made_and_bound() {
-    let options = Options { volumes: Some(Duration::from_millis(5)), ..Options::default() };
+    let options =
+        TestClusterOptions { volumes: Some(Duration::from_millis(5)), ..TestClusterOptions::default() };
     let (cluster, client) = cluster_with(options);
     cluster
         .create_many([
@@ -117,14 +119,15 @@ async fn volumes_are_made_and_bound() {
 
 #[tokio::test]
 async fn without_a_controller_a_volume_is_offered_to_nobody() {
-    let (cluster, _client) = cluster_with(Options::default());
+    let (cluster, _client) = cluster_with(TestClusterOptions::default());
     cluster.create(volume("disk", "local", "2Gi")).expect("it is created");
     assert_eq!(phase(&cluster, "pv", "disk"), "Pending");
 }
 
 #[tokio::test]
 async fn a_deployment_gets_its_pods() {
-    let (cluster, client) = cluster_with(Options { workloads: true, budgets: true, ..with_kubelets() });
+    let (cluster, client) =
+        cluster_with(TestClusterOptions { workloads: true, budgets: true, ..with_kubelets() });
     cluster.create(node("n")).expect("it is created");
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
     let labels = json!({"app": "web"});

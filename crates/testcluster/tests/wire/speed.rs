@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use supercargo_testcluster::Options;
+use supercargo_testcluster::TestClusterOptions;
 
 use crate::client::{PODS, cluster_with, node, pod};
 
 #[tokio::test]
 async fn thousands_of_nodes_are_there_at_once() {
-    let (cluster, _client) = cluster_with(Options::default());
+    let (cluster, _client) = cluster_with(TestClusterOptions::default());
     let start = Instant::now();
     cluster.create_many((0..5_000).map(|number| node(&format!("n{number}")))).expect("they are created");
     let took = start.elapsed();
@@ -21,7 +21,7 @@ async fn thousands_of_nodes_are_there_at_once() {
 async fn bindings_are_fast_alongside_watches() {
     const COUNT: usize = 1_000;
     const AT_ONCE: usize = 16;
-    let (cluster, client) = cluster_with(Options::default());
+    let (cluster, client) = cluster_with(TestClusterOptions::default());
     cluster.create_many((0..COUNT).map(|number| pod(&format!("p{number}")))).expect("they are created");
     let version = cluster.resource_version();
     let mut watches = Vec::new();

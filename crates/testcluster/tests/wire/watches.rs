@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use supercargo_testcluster::{FaultPlan, Options};
+use supercargo_testcluster::{FaultPlan, TestClusterOptions};
 
 use crate::client::{CONFIG_MAPS, PODS, cluster, cluster_with, config_map, pod};
 
@@ -69,7 +69,8 @@ async fn a_bound_pod_leaves_the_watch_of_the_unbound() {
 
 #[tokio::test]
 async fn bookmarks_come_to_those_who_want_them() {
-    let options = Options { bookmark_interval: Duration::from_millis(30), ..Options::default() };
+    let options =
+        TestClusterOptions { bookmark_interval: Duration::from_millis(30), ..TestClusterOptions::default() };
     let (cluster, client) = cluster_with(options);
     let version = cluster.resource_version();
     let query = format!("/api/v1/pods?watch=true&resourceVersion={version}");
@@ -110,7 +111,8 @@ async fn a_list_can_be_streamed() {
 
 #[tokio::test]
 async fn a_forgotten_version_is_gone() {
-    let (cluster, client) = cluster_with(Options { history_limit: 2, ..Options::default() });
+    let (cluster, client) =
+        cluster_with(TestClusterOptions { history_limit: 2, ..TestClusterOptions::default() });
     let version = cluster.resource_version();
     let mut open = client.watch(&format!("{CONFIG_MAPS}?watch=true&resourceVersion={version}")).await;
     for name in ["a", "b", "c"] {
@@ -130,7 +132,8 @@ async fn a_forgotten_version_is_gone() {
 
 #[tokio::test]
 async fn a_slow_reader_is_cut_off_not_waited_for() {
-    let (cluster, client) = cluster_with(Options { history_limit: 50, ..Options::default() });
+    let (cluster, client) =
+        cluster_with(TestClusterOptions { history_limit: 50, ..TestClusterOptions::default() });
     let version = cluster.resource_version();
     let mut slow = client.watch(&format!("{CONFIG_MAPS}?watch=true&resourceVersion={version}")).await;
     // More than sockets and channels between the two can hold.

@@ -8,7 +8,7 @@ use wasmparser::{
 use super::invalid;
 use crate::{
     module::Unfit,
-    settings::{Bytes, Limits},
+    settings::{Bytes, GuestLimits},
 };
 
 /// Values that a function returns, and that a block takes and returns: a branch of two bytes moves them all.
@@ -27,7 +27,7 @@ const INDIRECT_CALL_COST: u64 = 512;
 pub(super) fn check(
     function: FuncToValidate<ValidatorResources>,
     body: &FunctionBody<'_>,
-    limits: &Limits,
+    limits: &GuestLimits,
     kept: &mut FuncValidatorAllocations,
 ) -> Result<u64, Unfit> {
     let index = function.index;

@@ -8,7 +8,7 @@ use supercargo_model::{
     testing::{cluster, node, pod},
 };
 use supercargo_scheduler::setup::ALL_NODES;
-use supercargo_wasm::Event;
+use supercargo_wasm::GuestEvent;
 
 use crate::support::{EVERYWHERE, Stage, error, guest, guest_scores, module, scores};
 
@@ -161,7 +161,7 @@ fn a_trap_costs_one_pod_and_is_told_to_whoever_listens() {
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let notes = told.clone();
     stage.host.listen(move |event| {
-        let Event::Failed { plugin, why } = event else { panic!("{event:?}") };
+        let GuestEvent::Failed { plugin, why } = event else { panic!("{event:?}") };
         notes.lock().unwrap().push(format!("{plugin}: {}", why.rsplit('/').next().unwrap()));
     });
     let mut engine = stage.engine(two_nodes());
@@ -218,6 +218,33 @@ fn addresses_that_an_allocator_invents_are_not_believed() {
     let stage = Stage::with(allocates("(i32.const 1024)"));
     let mut engine = stage.engine(two_nodes());
     engine.decide(&pod("p").pod()).unwrap();
+}
+
+#[test]
+fn what_is_interned_while_room_is_asked_for_goes_nowhere_near_the_end_of_the_memory() {
+    // Every block ends where the memory does, and with every block there is another text.
+    let interns = module(
+        r#"(module (import "supercargo" "intern" (func $intern (param i32 i32) (result i32)))
+             (import "supercargo" "pod_fact" (func $pod_fact (param i32 i32 i32) (result i32)))
+             (memory (export "memory") 1)
+             (data (i32.const 16) "name")
+             (global $count (mut i32) (i32.const 0))
+             (func (export "supercargo_abi") (result i32) (i32.const 1))
+             (func (export "supercargo_alloc") (param $bytes i32) (result i32)
+               (global.set $count (i32.add (global.get $count) (i32.const 1)))
+               (i32.store8 (i32.const 200) (i32.add (i32.const 32) (i32.and (global.get $count) (i32.const 63))))
+               (drop (call $intern (i32.const 200) (i32.const 1)))
+               (i32.and (i32.sub (i32.const 65536) (local.get $bytes)) (i32.const -8)))
+             (func (export "supercargo_init") (param i32 i32) (result i32)
+               (drop (call $pod_fact (i32.const 16) (i32.const 4) (i32.const 2))) (i32.const 0))
+             (func (export "supercargo_score") (param i32) (result i32) (i32.const 0)))"#,
+    );
+    let stage = Stage::with(interns);
+    let mut engine = stage.engine(two_nodes());
+    for i in 0..32 {
+        let decision = engine.decide(&pod(&"p".repeat(i + 1)).pod()).unwrap();
+        assert!(decision.node().is_some(), "{i}: {:?}", decision.outcome);
+    }
 }
 
 #[test]

@@ -103,6 +103,19 @@ fn all_functions_together_have_a_bound() {
 }
 
 #[test]
+fn all_tables_together_have_a_bound() {
+    let step = r#"(func (export "supercargo_score") (param i32) (result i32) (i32.const 0))"#;
+    let tables = format!("{} {step}", "(table 60000 funcref)".repeat(2));
+    check(guest(&tables), "", &["table minimum size of 60000 elements exceeds table limits (at its start)"]);
+    let grows = format!(
+        r#"(table $t 60000 funcref) (table $u 0 funcref) {step}
+        (func (export "supercargo_init") (param i32 i32) (result i32)
+          (table.grow $u (ref.null func) (i32.const 60000)))"#
+    );
+    check(guest(&grows), "", &["supercargo_init returned -1"]);
+}
+
+#[test]
 fn what_a_guest_interns_counts_as_its_memory() {
     // The same megabyte but for its first bytes, again and again.
     let body = "(loop $next

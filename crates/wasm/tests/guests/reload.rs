@@ -8,7 +8,7 @@ use std::{
 
 use supercargo_engine::Engine;
 use supercargo_model::testing::{cluster, node, pod};
-use supercargo_wasm::Event;
+use supercargo_wasm::GuestEvent;
 
 use crate::support::{Stage, guest, guest_scores, scores};
 
@@ -31,9 +31,9 @@ fn listen(stage: &Stage) -> Told {
     let notes = told.clone();
     stage.host.listen(move |event| {
         notes.lock().unwrap().push(match event {
-            Event::Reloaded { plugin, .. } => format!("{plugin} reloaded"),
-            Event::Refused { plugin, why, .. } => format!("{plugin} refused: {why}"),
-            Event::Failed { plugin, why } => format!("{plugin} failed: {why}"),
+            GuestEvent::Reloaded { plugin, .. } => format!("{plugin} reloaded"),
+            GuestEvent::Refused { plugin, why, .. } => format!("{plugin} refused: {why}"),
+            GuestEvent::Failed { plugin, why } => format!("{plugin} failed: {why}"),
         });
     });
     told

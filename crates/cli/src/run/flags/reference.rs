@@ -143,9 +143,9 @@ pub(crate) fn explain_unknown(flag: &str) -> Option<&'static str> {
 
 /// The flags that were written on the command line, as they were written.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given(BTreeMap<&'static str, String>);
+pub(crate) struct GivenFlags(BTreeMap<&'static str, String>);
 
-impl Given {
+impl GivenFlags {
     /// All flags of kube-scheduler with their values.
     pub(crate) fn flagz(&self) -> Flags {
         let shown = |flag: &Flag| match self.0.get(flag.name) {
@@ -177,7 +177,7 @@ fn as_go_writes(given: &str, default: &str) -> String {
 }
 
 // It takes no arguments of its own, and looks at all those that others take.
-impl Args for Given {
+impl Args for GivenFlags {
     fn augment_args(command: Command) -> Command {
         command
     }
@@ -187,7 +187,7 @@ impl Args for Given {
     }
 }
 
-impl FromArgMatches for Given {
+impl FromArgMatches for GivenFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut given = Self::default();
         given.update_from_arg_matches(matches)?;

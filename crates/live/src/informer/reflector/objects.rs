@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use supercargo_framework::bugs::{self, Bug};
 use supercargo_manifest::clip;
 use supercargo_model::{
     Key, Name,
@@ -43,6 +44,7 @@ impl Reflector {
         match self.known.known_as(&head.namespace, &head.name, &head.uid, &head.version) {
             KnownAs::Same => return Ok(()),
             KnownAs::Changed => {}
+            KnownAs::Recreated(_) if bugs::is_on(Bug::RecreatedIsOld) => return Ok(()),
             KnownAs::Recreated(uid) => {
                 self.known.forget(&head.namespace, &head.name);
                 let key = Key::new(&*head.namespace, &*head.name);

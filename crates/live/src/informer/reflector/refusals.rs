@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use supercargo_framework::bugs::{self, Bug};
 use supercargo_model::Kind;
 
 use super::{
@@ -22,7 +23,12 @@ impl Reflector {
     /// resource.
     pub(super) async fn list_refused(&mut self, refused: Refused) -> Result<Step, Unheard> {
         match refused {
-            Refused::Reply(reply) if reply.status == 403 => Ok(self.is_forbidden(&reply).await),
+            Refused::Reply(reply) if reply.status == 403 => {
+                if bugs::is_on(Bug::ForbiddenCountsAsSynced) {
+                    self.tell_synced().await?;
+                }
+                Ok(self.is_forbidden(&reply).await)
+            }
             Refused::Reply(reply) if reply.status == 404 && !self.resource.required => {
                 match discovery::served(&*self.world, &self.resource).await {
                     Served::No => self.is_unserved().await,

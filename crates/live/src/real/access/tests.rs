@@ -32,7 +32,7 @@ impl Machine {
         self.folder.path().join(name)
     }
 
-    fn find(&self, access: &Access) -> Result<Target, Unreachable> {
+    fn find(&self, access: &RestConfig) -> Result<Target, Unreachable> {
         let environment = |name: &str| {
             self.variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
         };
@@ -41,7 +41,7 @@ impl Machine {
 
     /// What is found through a kubeconfig of this name, as server and namespace; or what is wrong, with the folder's
     /// name cut out.
-    fn told(&self, access: Access) -> String {
+    fn told(&self, access: RestConfig) -> String {
         match self.find(&access) {
             Ok(target) => format!("{} {:?}", target.server, target.namespace),
             Err(error) => error.to_string().replace(&format!("{}/", self.folder.path().display()), ""),
@@ -66,8 +66,8 @@ fn files_of_the_environment_go_before_the_home_folder() {
     let lists =
         [list(&["one"]), list(&["two", "one"]), list(&["missing", "one"]), list(&["missing", "gone"])];
     let machine = machine.with("HOME", home);
-    assert_eq!(machine.told(Access::default()), "https://home/ \"batch\"");
-    let context = Access { context: Some("c".to_owned()), ..Access::default() };
+    assert_eq!(machine.told(RestConfig::default()), "https://home/ \"batch\"");
+    let context = RestConfig { context: Some("c".to_owned()), ..RestConfig::default() };
     assert_eq!(machine.told(context), "https://home/ \"batch\"");
     let expected = [
         "https://one/ \"batch\"",
@@ -80,23 +80,23 @@ fn files_of_the_environment_go_before_the_home_folder() {
     for (list, expected) in lists.into_iter().zip(expected) {
         machine.variables.pop();
         machine = machine.with("KUBECONFIG", list);
-        assert_eq!(machine.told(Access::default()), expected);
+        assert_eq!(machine.told(RestConfig::default()), expected);
     }
-    let master = Access { master: Some("10.0.0.1:8080".to_owned()), ..Access::default() };
+    let master = RestConfig { master: Some("10.0.0.1:8080".to_owned()), ..RestConfig::default() };
     assert_eq!(machine.told(master.clone()), "http://10.0.0.1:8080/ \"\"");
     let kubeconfig = Some(machine.path("one"));
-    assert_eq!(machine.told(Access { kubeconfig, ..master }), "http://10.0.0.1:8080/ \"batch\"");
+    assert_eq!(machine.told(RestConfig { kubeconfig, ..master }), "http://10.0.0.1:8080/ \"batch\"");
 }
 
 #[test]
 fn nowhere_to_go_is_told() {
     let machine = Machine::new(&[]);
     assert_eq!(
-        machine.told(Access::default()),
+        machine.told(RestConfig::default()),
         "no cluster to work for: not in a pod, KUBECONFIG is not set, and there is no ~/.kube/config\nhint: name a \
          kubeconfig with --kubeconfig or KUBECONFIG, or a server with --master"
     );
-    let senseless = Access { master: Some("ftp://x".to_owned()), ..Access::default() };
+    let senseless = RestConfig { master: Some("ftp://x".to_owned()), ..RestConfig::default() };
     assert_eq!(
         machine.told(senseless),
         "the master's address makes no sense: ftp://x\nhint: write it like https://10.0.0.1:6443"
@@ -119,7 +119,7 @@ fn the_scheme_follows_from_the_rest() {
     ] {
         let machine = Machine::new(&[("k", &with(cluster, "{}"))]);
         assert_eq!(
-            machine.told(Access { kubeconfig: Some(machine.path("k")), ..Access::default() }),
+            machine.told(RestConfig { kubeconfig: Some(machine.path("k")), ..RestConfig::default() }),
             expected
         );
     }
@@ -233,7 +233,7 @@ fn what_cannot_be_used_is_told_with_its_place() {
     for (cluster, user, begins, hint) in cases {
         let text = with(cluster, user);
         let machine = Machine::new(&[("k", &text), ("blank", " \n")]);
-        let told = machine.told(Access { kubeconfig: Some(machine.path("k")), ..Access::default() });
+        let told = machine.told(RestConfig { kubeconfig: Some(machine.path("k")), ..RestConfig::default() });
         assert!(told.starts_with(&format!("k:{begins}")), "{cluster} {user}: {told}");
         assert!(hint.is_empty() || told.contains(&format!("\nhint: {hint}")), "{told}");
         assert!(!told.contains("hush"), "{told}");

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use supercargo_extender::testing::CertificateAuthority;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -11,7 +11,7 @@ use tokio::{
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
-        RootCertStore, ServerConfig,
+        ServerConfig,
         crypto::ring,
         pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
         server::WebPkiClientVerifier,
@@ -20,42 +20,18 @@ use tokio_rustls::{
 
 use super::*;
 use crate::{
-    real::{Access, RealWorld},
+    real::{RealWorld, RestConfig},
     world::{Request, Unanswered, World},
 };
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new([]).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    /// A certificate and its key, in PEM.
-    fn issue(&self, name: &str) -> (String, String) {
-        let mut params = CertificateParams::new([name.to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate().unwrap();
-        (params.signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
-    }
-
-    fn roots(&self) -> RootCertStore {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.0.der().clone()).unwrap();
-        roots
-    }
-}
-
 /// A server that asks for a client certificate and answers with a digest of the one that it was shown. Its address.
-async fn server(authority: &Authority, name: &str) -> String {
+async fn server(authority: &CertificateAuthority, name: &str) -> String {
     let provider = Arc::new(ring::default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(authority.roots()), provider.clone())
         .allow_unauthenticated()
         .build()
         .unwrap();
-    let (certificate, key) = authority.issue(name);
+    let (certificate, key) = authority.issue(name, name, &[]);
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -121,7 +97,7 @@ impl Files {
              {cluster}}}], users: [{{name: u, user: {user}}}]}}"
         );
         self.write("kubeconfig", &text);
-        let access = Access { kubeconfig: Some(self.path("kubeconfig")), ..Access::default() };
+        let access = RestConfig { kubeconfig: Some(self.path("kubeconfig")), ..RestConfig::default() };
         RealWorld::open(&access).await.map_err(|error| error.to_string())
     }
 }
@@ -133,11 +109,11 @@ async fn answer(world: &RealWorld) -> Result<(u16, String), Unanswered> {
 
 #[tokio::test]
 async fn a_client_certificate_is_shown_to_a_server_that_is_trusted() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::default();
     let address = server(&authority, "127.0.0.1").await;
     let files = Files::new();
-    files.write("ca.crt", &authority.0.pem());
-    let (certificate, key) = authority.issue("anna");
+    files.write("ca.crt", &authority.pem());
+    let (certificate, key) = authority.issue("anna", "anna", &[]);
     files.write("anna.crt", &certificate);
     files.write("anna.key", &key);
     let cluster = format!("{{server: '{address}', certificate-authority: ca.crt}}");
@@ -153,7 +129,7 @@ async fn a_client_certificate_is_shown_to_a_server_that_is_trusted() {
     let insecure = format!("{{server: '{address}', insecure-skip-tls-verify: true}}");
     assert_eq!(answer(&files.open(&insecure, "{}").await.unwrap()).await.unwrap().0, 401);
 
-    files.write("ca.crt", &Authority::new().0.pem());
+    files.write("ca.crt", &CertificateAuthority::default().pem());
     let stranger = files.open(&cluster, "{}").await.unwrap();
     let refused = answer(&stranger).await;
     let Err(Unanswered::NotSent(why)) = &refused else { panic!("{refused:?}") };
@@ -162,10 +138,10 @@ async fn a_client_certificate_is_shown_to_a_server_that_is_trusted() {
 
 #[tokio::test]
 async fn a_key_of_another_certificate_is_told_with_its_place() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::default();
     let files = Files::new();
-    files.write("anna.crt", &authority.issue("anna").0);
-    files.write("bob.key", &authority.issue("bob").1);
+    files.write("anna.crt", &authority.issue("anna", "anna", &[]).0);
+    files.write("bob.key", &authority.issue("bob", "bob", &[]).1);
     let user = "{client-certificate: anna.crt, client-key: bob.key}";
     let Err(error) = files.open("{server: 'https://a'}", user).await else { panic!() };
     assert!(error.contains("users[0].user.client-certificate: the client's key does not fit"), "{error}");
@@ -173,10 +149,10 @@ async fn a_key_of_another_certificate_is_told_with_its_place() {
 
 #[tokio::test]
 async fn a_server_may_bear_another_name() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::default();
     let address = server(&authority, "kubernetes.example.com").await;
     let files = Files::new();
-    files.write("ca.crt", &authority.0.pem());
+    files.write("ca.crt", &authority.pem());
     let cluster = |name: &str| {
         format!("{{server: '{address}', certificate-authority: ca.crt, tls-server-name: '{name}'}}")
     };
@@ -188,17 +164,17 @@ async fn a_server_may_bear_another_name() {
 
 #[tokio::test]
 async fn certificates_are_looked_at_again() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::default();
     let address = server(&authority, "127.0.0.1").await;
     let files = Files::new();
     let issue = |name: &str| {
-        let (certificate, key) = authority.issue(name);
+        let (certificate, key) = authority.issue(name, name, &[]);
         files.write("crt", &certificate);
         files.write("key", &key);
         digest_of_pem(&certificate)
     };
     let first = issue("first");
-    files.write("ca.crt", &authority.0.pem());
+    files.write("ca.crt", &authority.pem());
     let file = |name: &str| Pem::File(files.path(name));
     let tls = Tls {
         trusted: Trusted::Authorities(file("ca.crt")),
@@ -225,7 +201,7 @@ async fn certificates_are_looked_at_again() {
     connections.refused(&nothing);
     assert_eq!(ask(&nothing).await, third, "what cannot be read changes nothing");
 
-    let (certificate, key) = authority.issue("plugin");
+    let (certificate, key) = authority.issue("plugin", "plugin", &[]);
     let identity = Some(Identity { certificate: certificate.clone().into(), key: key.into() });
     let given = Credential { identity, ..Credential::default() };
     assert_eq!(ask(&given).await, digest_of_pem(&certificate), "what a plugin gives goes before files");

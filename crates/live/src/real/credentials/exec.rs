@@ -28,7 +28,7 @@ pub(in crate::real) const API_VERSIONS: [&str; 2] =
 const AHEAD: Duration = Duration::from_secs(10);
 
 /// What is run, and how.
-pub(in crate::real) struct Settings {
+pub(in crate::real) struct ExecConfig {
     pub(in crate::real) api_version: String,
     /// A name that is looked for in `PATH`, or a path.
     pub(in crate::real) command: PathBuf,
@@ -43,10 +43,10 @@ pub(in crate::real) struct Settings {
 }
 
 /// A plugin and what it said last. It runs once at a time, whoever waits for it and however long.
-pub(in crate::real) struct Plugin(Arc<Inner>);
+pub(in crate::real) struct ExecPlugin(Arc<Inner>);
 
 struct Inner {
-    settings: Settings,
+    settings: ExecConfig,
     state: Mutex<State>,
 }
 
@@ -58,8 +58,8 @@ struct State {
 
 type Running = Shared<BoxFuture<'static, Result<Arc<Credential>, String>>>;
 
-impl Plugin {
-    pub(in crate::real) fn new(settings: Settings) -> Self {
+impl ExecPlugin {
+    pub(in crate::real) fn new(settings: ExecConfig) -> Self {
         Self(Arc::new(Inner { settings, state: Mutex::default() }))
     }
 
@@ -107,7 +107,7 @@ impl Credential {
     }
 }
 
-impl Settings {
+impl ExecConfig {
     fn run(&self) -> Result<Credential, String> {
         let output = self.command().output().map_err(|error| self.not_run(&error))?;
         if !output.status.success() {
@@ -175,7 +175,7 @@ impl Settings {
     }
 }
 
-impl fmt::Display for Settings {
+impl fmt::Display for ExecConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.command.display())
     }

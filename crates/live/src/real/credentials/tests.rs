@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use tempfile::TempDir;
 
-use super::{exec::Settings, *};
+use super::{exec::ExecConfig, *};
 
 const V1: &str = "client.authentication.k8s.io/v1";
 
@@ -88,7 +88,7 @@ fn a_token_file_is_read_again() {
 /// A plugin that runs the script, and counts how often in a file beside it.
 struct Script {
     folder: TempDir,
-    settings: Settings,
+    settings: ExecConfig,
 }
 
 impl Script {
@@ -98,7 +98,7 @@ impl Script {
         let script = format!("#!/bin/sh\ncd {}\necho x >> runs\n{script}\n", folder.path().display());
         fs::write(&command, script).unwrap();
         fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).unwrap();
-        let settings = Settings {
+        let settings = ExecConfig {
             api_version: V1.to_owned(),
             command,
             args: vec!["first".to_owned(), "second argument".to_owned()],
@@ -132,7 +132,7 @@ async fn a_plugin_is_told_what_it_needs_and_believed() {
     let mut script = Script::new(&script);
     script.settings.cluster = Some(serde_json::json!({"server": "https://a"}));
     let folder = script.path().to_owned();
-    let plugin = Credentials::plugin(Plugin::new(script.settings));
+    let plugin = Credentials::plugin(ExecPlugin::new(script.settings));
     for _ in 0..3 {
         assert_eq!(shown(&plugin.current().await.unwrap()), "Bearer abc");
     }
@@ -155,7 +155,7 @@ async fn a_credential_that_ends_is_renewed() {
     for (end, expected) in [("2001-01-01T00:00:00Z", 3), ("2999-01-01T00:00:00Z", 1)] {
         let script = Script::new(&says(&format!(r#"{{"token":"abc","expirationTimestamp":"{end}"}}"#)));
         let folder = script.path().to_owned();
-        let plugin = Credentials::plugin(Plugin::new(script.settings));
+        let plugin = Credentials::plugin(ExecPlugin::new(script.settings));
         for _ in 0..3 {
             plugin.current().await.unwrap();
         }
@@ -166,7 +166,7 @@ async fn a_credential_that_ends_is_renewed() {
 #[tokio::test]
 async fn a_plugin_may_give_a_client_certificate() {
     let script = Script::new(&says(r#"{"clientCertificateData":"cert","clientKeyData":"key","token":null}"#));
-    let credential = Credentials::plugin(Plugin::new(script.settings)).current().await.unwrap();
+    let credential = Credentials::plugin(ExecPlugin::new(script.settings)).current().await.unwrap();
     let identity = Identity { certificate: b"cert".to_vec(), key: b"key".to_vec() };
     assert_eq!((credential.identity.as_ref(), shown(&credential)), (Some(&identity), ""));
 }
@@ -196,7 +196,7 @@ async fn what_a_plugin_does_wrong_is_told_without_its_secrets() {
     ] {
         let made = Script::new(&script);
         let name = format!("the credential plugin {}", made.settings.command.display());
-        let plugin = Credentials::plugin(Plugin::new(made.settings));
+        let plugin = Credentials::plugin(ExecPlugin::new(made.settings));
         let error = plugin.current().await.unwrap_err();
         let rest = error.strip_prefix(&name).unwrap_or_else(|| panic!("{error}"));
         assert!(rest.trim_start().starts_with(expected), "{script}: {error}");
@@ -212,7 +212,7 @@ async fn a_plugin_that_is_not_there_is_told_with_its_hint() {
         let mut script = Script::new("");
         script.settings.command = "no-such-plugin-anywhere".into();
         script.settings.install_hint = hint.to_owned();
-        let error = Credentials::plugin(Plugin::new(script.settings)).current().await.unwrap_err();
+        let error = Credentials::plugin(ExecPlugin::new(script.settings)).current().await.unwrap_err();
         assert_eq!(
             error,
             format!("the credential plugin no-such-plugin-anywhere is not there\nhint: {expected}")

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use serde_json::json;
 use supercargo_framework::{
     Status, Verdict,
-    event::{Action, EventInterest, Resource},
+    event::{ActionType, EventInterest, EventResource},
     handle::{Effect, HandleRef},
-    points::{Permission, Permit, PermitHandle, PreBind, PreEnqueue, Requeue},
+    points::{Permit, PermitHandle, PermitOutcome, PreBind, PreEnqueue, Requeue},
     queueing::QueueView,
     registry::{Registry, define},
 };
@@ -91,7 +91,7 @@ impl PreEnqueue for Group {
 
 impl Requeue for Group {
     fn events(&self) -> Vec<EventInterest> {
-        vec![EventInterest::new(Resource::UnscheduledPod, [Action::Add]).of_others()]
+        vec![EventInterest::new(EventResource::UnscheduledPod, [ActionType::Add]).of_others()]
     }
 }
 
@@ -115,13 +115,16 @@ struct Gang(HandleRef);
 
 impl Permit for Gang {
     /// The last member of three lets all of them through.
-    fn permit(&self, _: &Cluster, _: &Arc<Pod>, _: &Name) -> Result<Permission, Status> {
+    fn permit(&self, _: &Cluster, _: &Arc<Pod>, _: &Name) -> Result<PermitOutcome, Status> {
         let waiting = self.0.connected()?.waiting_pods().list();
         if waiting.len() < 2 {
-            return Ok(Permission::Wait { timeout: Duration::from_secs(60), word: PermitHandle::default() });
+            return Ok(PermitOutcome::Wait {
+                timeout: Duration::from_secs(60),
+                handle: PermitHandle::default(),
+            });
         }
         waiting.iter().for_each(|member| member.allow("Gang"));
-        Ok(Permission::Granted)
+        Ok(PermitOutcome::Granted)
     }
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::future::{self, BoxFuture};
 use serde_json::{Value, json};
 use supercargo_config::Configuration;
-use supercargo_extender::{Extenders, Failed, NoWatcher, Reply, Transport};
+use supercargo_extender::{Extenders, NoWatcher, Reply, Transport, TransportError};
 use supercargo_model::object::Kind;
 
 use super::{Bindings, Scene, pod_json};
@@ -39,7 +39,12 @@ struct Fake {
 }
 
 impl Transport for Fake {
-    fn post(&self, url: &str, body: Vec<Bytes>, _: usize) -> BoxFuture<'static, Result<Reply, Failed>> {
+    fn post(
+        &self,
+        url: &str,
+        body: Vec<Bytes>,
+        _: usize,
+    ) -> BoxFuture<'static, Result<Reply, TransportError>> {
         let body: Value = serde_json::from_slice(&body.concat()).unwrap();
         let says = (self.answers.lock().unwrap())(url, &body);
         self.calls.lock().unwrap().push((self.world.uptime(), url.to_owned(), body));
@@ -55,8 +60,8 @@ impl Transport for Fake {
                 })
             }
             Says::Hangs => Box::pin(future::pending()),
-            Says::Dies => Box::pin(future::ready(Err(Failed::Broken("connection reset".to_owned())))),
-            Says::TooMuch => Box::pin(future::ready(Err(Failed::TooLong))),
+            Says::Dies => Box::pin(future::ready(Err(TransportError::Broken("connection reset".to_owned())))),
+            Says::TooMuch => Box::pin(future::ready(Err(TransportError::TooLong))),
         }
     }
 }

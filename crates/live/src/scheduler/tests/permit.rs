@@ -1,32 +1,32 @@
-//! Permit, on virtual time: a pod that waits for somebody's word keeps its room until it is said.
+//! Permit, on virtual time: a pod that waits keeps its room until somebody lets it through or refuses it.
 
 use std::{sync::Arc, time::Duration};
 
 use supercargo_framework::{
     Status,
-    points::{Permission, Permit, PermitHandle},
+    points::{Permit, PermitHandle, PermitOutcome},
     registry::define,
 };
 use supercargo_model::{Cluster, Name, Pod};
 
 use super::Scene;
 
-/// Makes the pod `held` wait for a word, and nobody else.
+/// Makes the pod `held` wait, and nobody else.
 struct Gate(PermitHandle);
 
 impl Permit for Gate {
-    fn permit(&self, _: &Cluster, pod: &Arc<Pod>, _: &Name) -> Result<Permission, Status> {
+    fn permit(&self, _: &Cluster, pod: &Arc<Pod>, _: &Name) -> Result<PermitOutcome, Status> {
         Ok(match &*pod.name {
-            "held" => Permission::Wait { timeout: Duration::from_secs(20), word: self.0.clone() },
-            _ => Permission::Granted,
+            "held" => PermitOutcome::Wait { timeout: Duration::from_secs(20), handle: self.0.clone() },
+            _ => PermitOutcome::Granted,
         })
     }
 }
 
-/// A pod that waits for the word, and another that has no room meanwhile.
+/// A pod that waits for its permission, and another that has no room meanwhile.
 fn waiting() -> (Scene, PermitHandle) {
-    let word = PermitHandle::default();
-    let heard = word.clone();
+    let handle = PermitHandle::default();
+    let heard = handle.clone();
     let mut registry = supercargo_plugins::registry();
     registry.add(define("Gate", move |_| Ok(Gate(heard.clone()))).permit());
     let scene = Scene::of(&registry, "profiles: [{plugins: {permit: {enabled: [{name: Gate}]}}}]");
@@ -37,13 +37,13 @@ fn waiting() -> (Scene, PermitHandle) {
     scene.run(5);
     assert_eq!(scene.sent(), Vec::<String>::new());
     assert_eq!((scene.told("held", "FailedScheduling"), scene.told("next", "FailedScheduling")), (0, 1));
-    (scene, word)
+    (scene, handle)
 }
 
 #[test]
 fn the_word_lets_the_pod_through() {
-    let (scene, word) = waiting();
-    word.allow();
+    let (scene, handle) = waiting();
+    handle.allow();
     scene.run(60);
     assert_eq!(scene.sent(), ["held to a"]);
     assert_eq!(scene.told("held", "Scheduled"), 1);
@@ -51,8 +51,8 @@ fn the_word_lets_the_pod_through() {
 
 #[test]
 fn a_refusal_gives_the_room_back() {
-    let (scene, word) = waiting();
-    word.refuse(Status::unschedulable("not today"));
+    let (scene, handle) = waiting();
+    handle.refuse(Status::unschedulable("not today"));
     scene.run(20);
     assert!(scene.told("held", "FailedScheduling") > 0);
     assert_eq!(scene.sent(), ["next to a"]);
@@ -70,8 +70,8 @@ fn without_a_word_the_room_is_given_back_in_time() {
 
 #[test]
 fn a_refusal_is_told_as_kube_scheduler_tells_it_and_the_pod_does_not_wake_itself() {
-    let (scene, word) = waiting();
-    word.refuse(Status::unschedulable("not today"));
+    let (scene, handle) = waiting();
+    handle.refuse(Status::unschedulable("not today"));
     scene.run(200);
     // Tried once: what it gave back is of no use to itself.
     assert_eq!(scene.told("held", "FailedScheduling"), 1);
@@ -82,7 +82,7 @@ fn a_refusal_is_told_as_kube_scheduler_tells_it_and_the_pod_does_not_wake_itself
 struct Refuses;
 
 impl Permit for Refuses {
-    fn permit(&self, _: &Cluster, _: &Arc<Pod>, _: &Name) -> Result<Permission, Status> {
+    fn permit(&self, _: &Cluster, _: &Arc<Pod>, _: &Name) -> Result<PermitOutcome, Status> {
         Err(Status::unschedulable("never"))
     }
 }
@@ -104,13 +104,13 @@ fn a_refusal_in_the_cycle_itself_wakes_nobody() {
 struct Waits;
 
 impl Permit for Waits {
-    fn permit(&self, _: &Cluster, pod: &Arc<Pod>, _: &Name) -> Result<Permission, Status> {
+    fn permit(&self, _: &Cluster, pod: &Arc<Pod>, _: &Name) -> Result<PermitOutcome, Status> {
         let timeout = Duration::from_secs(3600);
         let waits = pod.name.starts_with("waits");
         Ok(if waits {
-            Permission::Wait { timeout, word: PermitHandle::default() }
+            PermitOutcome::Wait { timeout, handle: PermitHandle::default() }
         } else {
-            Permission::Granted
+            PermitOutcome::Granted
         })
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use supercargo_framework::{
     Verdict,
     handle::{
-        ApiError, ApiFailure, ApiRequest, Check, Effect, Handle, HandleRef, Level, Look, Measured,
+        ApiError, ApiFailure, ApiRequest, Check, Effect, Handle, HandleRef, LogLevel, Look, Measurement,
         Occurrence, PendingPods, Verb, View, Work,
     },
     points,
@@ -297,9 +297,9 @@ impl Handle for ShowsServer {
 
     fn record(&self, _: Occurrence) {}
 
-    fn log(&self, _: Level, _: &str) {}
+    fn log(&self, _: LogLevel, _: &str) {}
 
-    fn measure(&self, _: Measured) {}
+    fn measure(&self, _: Measurement) {}
 
     fn waiting_pods(&self) -> &WaitingPods {
         panic!("nobody waits")

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::{CONTROLLER, all, by_controller, owner_reference, replicas, write_status};
-use crate::Failure;
+use crate::StatusError;
 use crate::api::{Api, Caller, ObjectAddress};
 use crate::object::{self, as_map, at, map_at, name, namespace, uid};
 use crate::resource::{DEPLOYMENTS, REPLICA_SETS};
-use crate::store::Object;
+use crate::store::StoredObject;
 
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-pub(super) fn reconcile(api: &Api) -> Result<(), Failure> {
+pub(super) fn reconcile(api: &Api) -> Result<(), StatusError> {
     let (deployments, sets) = (all(api, &DEPLOYMENTS), all(api, &REPLICA_SETS));
     let owned = by_controller(&sets);
     for deployment in deployments.iter().filter(|deployment| !object::is_terminating(&deployment.value)) {
@@ -21,7 +21,11 @@ pub(super) fn reconcile(api: &Api) -> Result<(), Failure> {
     Ok(())
 }
 
-fn reconcile_one(api: &Api, deployment: &Value, sets: &[&std::sync::Arc<Object>]) -> Result<(), Failure> {
+fn reconcile_one(
+    api: &Api,
+    deployment: &Value,
+    sets: &[&std::sync::Arc<StoredObject>],
+) -> Result<(), StatusError> {
     let set_name = format!("{}-{}", name(deployment), template_hash(deployment));
     let wanted = replicas(deployment, "spec", "replicas");
     if !sets.iter().any(|set| name(&set.value) == set_name) {
@@ -49,7 +53,7 @@ fn reconcile_one(api: &Api, deployment: &Value, sets: &[&std::sync::Arc<Object>]
     )
 }
 
-fn scale(api: &Api, set: &Value, wanted: u64) -> Result<(), Failure> {
+fn scale(api: &Api, set: &Value, wanted: u64) -> Result<(), StatusError> {
     if replicas(set, "spec", "replicas") == wanted {
         return Ok(());
     }

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{CONTROLLER, all, controller};
-use crate::Failure;
+use crate::StatusError;
 use crate::api::{Api, Caller, DeleteOptions, ObjectAddress};
 use crate::object::{self, items, name, namespace, text, uid};
 use crate::resource::{DEPLOYMENTS, PODS, REPLICA_SETS, Resource};
-use crate::store::Object;
+use crate::store::StoredObject;
 
-pub(super) fn collect(api: &Api) -> Result<(), Failure> {
+pub(super) fn collect(api: &Api) -> Result<(), StatusError> {
     let (deployments, sets, pods) = (all(api, &DEPLOYMENTS), all(api, &REPLICA_SETS), all(api, &PODS));
     collect_from(api, &REPLICA_SETS, &sets, &DEPLOYMENTS, &deployments)?;
     collect_from(api, &PODS, &pods, &REPLICA_SETS, &sets)
@@ -19,10 +19,10 @@ pub(super) fn collect(api: &Api) -> Result<(), Failure> {
 fn collect_from(
     api: &Api,
     resource: &'static Resource,
-    objects: &[Arc<Object>],
+    objects: &[Arc<StoredObject>],
     owner_resource: &Resource,
-    owners: &[Arc<Object>],
-) -> Result<(), Failure> {
+    owners: &[Arc<StoredObject>],
+) -> Result<(), StatusError> {
     let alive: HashSet<&str> = owners.iter().map(|owner| uid(&owner.value)).collect();
     for object in objects.iter().map(|object| &object.value).filter(|object| !object::is_terminating(object))
     {

@@ -10,21 +10,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::follow::Follower;
-use crate::Failure;
+use super::follow::ChangeFollower;
+use crate::StatusError;
 use crate::api::{Api, Caller, ObjectAddress};
 use crate::object::{at, items, map_at, name, namespace, text, uid};
 use crate::resource::{DEPLOYMENTS, PODS, REPLICA_SETS, Resource};
-use crate::store::Object;
+use crate::store::StoredObject;
 
 /// Changes that come together are looked at together.
 pub(super) const PAUSE: Duration = Duration::from_millis(10);
 const CONTROLLER: &str = "workload-controller";
 
 pub(super) async fn run(api: Arc<Api>) {
-    let mut deployments = Follower::new(&api, &DEPLOYMENTS);
-    let mut replica_sets = Follower::new(&api, &REPLICA_SETS);
-    let mut pods = Follower::new(&api, &PODS);
+    let mut deployments = ChangeFollower::new(&api, &DEPLOYMENTS);
+    let mut replica_sets = ChangeFollower::new(&api, &REPLICA_SETS);
+    let mut pods = ChangeFollower::new(&api, &PODS);
     loop {
         tokio::select! {
             biased;
@@ -46,7 +46,7 @@ pub(super) async fn run(api: Arc<Api>) {
     }
 }
 
-pub(super) fn all(api: &Api, resource: &'static Resource) -> Vec<Arc<Object>> {
+pub(super) fn all(api: &Api, resource: &'static Resource) -> Vec<Arc<StoredObject>> {
     api.store().objects(resource, "", None).map(|(_, object)| object.clone()).collect()
 }
 
@@ -57,8 +57,8 @@ fn controller(object: &Value) -> Option<&str> {
 }
 
 /// Objects by the uid of what controls them.
-fn by_controller(objects: &[Arc<Object>]) -> HashMap<&str, Vec<&Arc<Object>>> {
-    let mut owned: HashMap<&str, Vec<&Arc<Object>>> = HashMap::new();
+fn by_controller(objects: &[Arc<StoredObject>]) -> HashMap<&str, Vec<&Arc<StoredObject>>> {
+    let mut owned: HashMap<&str, Vec<&Arc<StoredObject>>> = HashMap::new();
     for object in objects {
         if let Some(owner) = controller(&object.value) {
             owned.entry(owner).or_default().push(object);
@@ -93,7 +93,7 @@ pub(super) fn write_status(
     resource: &'static Resource,
     object: &Value,
     numbers: &[(&str, u64)],
-) -> Result<(), Failure> {
+) -> Result<(), StatusError> {
     let mut value = object.clone();
     let generation = at(object, &["metadata", "generation"]).cloned();
     let status = map_at(&mut value, "status");

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{CONTROLLER, all, by_controller, is_ready, owner_reference, replicas, write_status};
-use crate::Failure;
+use crate::StatusError;
 use crate::api::{Api, Caller, DeleteOptions, ObjectAddress};
 use crate::object::{self, at, name, namespace, text, uid};
 use crate::resource::{PODS, REPLICA_SETS};
-use crate::store::Object;
+use crate::store::StoredObject;
 
 /// No set gets more pods than this: a mistyped number should not fill the memory.
 const PODS_LIMIT: u64 = 50_000;
 
-pub(super) fn reconcile(api: &Api) -> Result<(), Failure> {
+pub(super) fn reconcile(api: &Api) -> Result<(), StatusError> {
     let (sets, pods) = (all(api, &REPLICA_SETS), all(api, &PODS));
     let owned = by_controller(&pods);
     for set in sets.iter().filter(|set| !object::is_terminating(&set.value)) {
@@ -24,7 +24,7 @@ pub(super) fn reconcile(api: &Api) -> Result<(), Failure> {
     Ok(())
 }
 
-fn reconcile_one(api: &Api, set: &Value, pods: &[&Arc<Object>]) -> Result<(), Failure> {
+fn reconcile_one(api: &Api, set: &Value, pods: &[&Arc<StoredObject>]) -> Result<(), StatusError> {
     let caller = Caller::controller(CONTROLLER);
     let mut active: Vec<&Value> = pods.iter().map(|pod| &pod.value).filter(|pod| is_active(pod)).collect();
     let wanted = replicas(set, "spec", "replicas").min(PODS_LIMIT) as usize;

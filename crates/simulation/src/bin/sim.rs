@@ -1,0 +1,238 @@
+//! Soaks the whole scheduler: seed after seed, each a cluster's life under faults on virtual time.
+//!
+//! Exit code 1 and the history of a shortened run when a rule is broken; 2 if what was asked for makes no sense.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+    process::ExitCode,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use clap::Parser;
+use supercargo_framework::bugs::{self, Bug};
+use supercargo_simulation::soak::{LifeOutcome, Plan, SimulationRule, paced_plan, plan, run, shrink};
+
+/// How often progress is told.
+const TELLS_EVERY: Duration = Duration::from_secs(2);
+const SECONDS_IN_AN_HOUR: f64 = 3600.0;
+/// How many seeds that find a bug are told.
+const ENOUGH_SEEDS: usize = 3;
+
+/// Runs the whole scheduler under faults on virtual time, and checks that the rules hold.
+#[derive(Parser)]
+#[command(name = "cargo sim")]
+struct Arguments {
+    /// Simulate so many hours of cluster time
+    #[arg(long, default_value_t = 10.0)]
+    hours: f64,
+    /// Begin with this seed, and go on with the next ones
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Run this one seed only, and print its history
+    #[arg(long)]
+    only: bool,
+    /// Run a plan from a file (JSON) rather than one drawn from a seed, and print its history
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// Write the shortened plan of the first failure to a file
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Do not stop at the first broken rule; list the seeds that break one
+    #[arg(long)]
+    keep_going: bool,
+    /// Switch a known bug on, to see that it is found
+    #[arg(long, value_name = "NAME", value_parser = bug)]
+    bug: Option<Bug>,
+    /// Tell which of so many seeds, from --seed on, find each known bug (or the one of --bug)
+    #[arg(long, value_name = "SEEDS", default_value_t = 0)]
+    find_bugs: u64,
+    /// Threads; 0 is one for each processor
+    #[arg(long, default_value_t = 0)]
+    jobs: usize,
+}
+
+fn bug(name: &str) -> Result<Bug, String> {
+    let found = Bug::ALL.iter().find(|bug| bug.name() == name).copied();
+    found.ok_or_else(|| {
+        let known: Vec<String> =
+            Bug::ALL.iter().map(|bug| format!("  {}: {}", bug.name(), bug.what())).collect();
+        format!("there are these:\n{}", known.join("\n"))
+    })
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // A panic is a broken rule, told with its seed; here is where it was.
+    std::panic::set_hook(Box::new(|panic| {
+        if let Some(location) = panic.location() {
+            let _ = writeln!(io::stderr(), "\na panic at {location}");
+        }
+    }));
+    let done = match arguments.find_bugs {
+        0 => bugs::with(arguments.bug, || soak(&arguments)),
+        seeds => find_bugs(&arguments, seeds),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn soak(arguments: &Arguments) -> io::Result<bool> {
+    if let Some(file) = &arguments.plan {
+        let text = fs::read_to_string(file)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
+        let plan: Plan = serde_json::from_str(&text)
+            .map_err(|error| io::Error::other(format!("{}: {error}", file.display())))?;
+        return tell(&plan, &run(&plan, &supercargo_plugins::registry()));
+    }
+    if arguments.only {
+        let plan = plan_of(arguments, arguments.seed);
+        return tell(&plan, &run(&plan, &supercargo_plugins::registry()));
+    }
+    let failed = run_seeds(arguments);
+    let Some((seed, rule)) = failed else { return Ok(true) };
+    let registry = supercargo_plugins::registry();
+    writeln!(io::stderr(), "seed {seed} breaks rule {rule}; shortening it …")?;
+    let shortened = shrink(&plan_of(arguments, seed), rule, |plan| first_rule(&run(plan, &registry)));
+    if let Some(file) = &arguments.save {
+        fs::write(file, serde_json::to_string_pretty(&shortened).unwrap_or_default())?;
+    }
+    tell(&shortened, &run(&shortened, &registry))?;
+    writeln!(io::stderr(), "replay the whole of it: cargo sim --only --seed {seed}")?;
+    Ok(false)
+}
+
+/// The plan of a seed; known bugs are looked for where time passes quickly.
+fn plan_of(arguments: &Arguments, seed: u64) -> Plan {
+    if arguments.bug.is_some() { plan(seed) } else { paced_plan(seed) }
+}
+
+fn first_rule(outcome: &LifeOutcome) -> Option<SimulationRule> {
+    outcome.violations.first().map(|violation| violation.rule)
+}
+
+/// Prints for each bug the first seeds that find it, of those that break nothing without it, and the rules that they break;
+/// and the line for `tests/bugs.rs`.
+fn find_bugs(arguments: &Arguments, seeds: u64) -> io::Result<bool> {
+    let registry = supercargo_plugins::registry();
+    let wanted: Vec<Bug> = arguments.bug.map_or_else(|| Bug::ALL.to_vec(), |bug| vec![bug]);
+    let rules = |seed, bug| {
+        let outcome = bugs::with(bug, || run(&plan(seed), &registry));
+        outcome.violations.into_iter().map(|violation| violation.rule).collect::<BTreeSet<SimulationRule>>()
+    };
+    let mut sound: BTreeMap<u64, bool> = BTreeMap::new();
+    let mut all_found = true;
+    for bug in wanted {
+        let (mut found, mut tried, name) = (Vec::new(), 0, bug.name());
+        for seed in arguments.seed..arguments.seed + seeds {
+            tried += 1;
+            let broken = rules(seed, Some(bug));
+            if !broken.is_empty() && *sound.entry(seed).or_insert_with(|| rules(seed, None).is_empty()) {
+                writeln!(io::stdout(), "# {name} {seed} {broken:?}")?;
+                found.push((seed, broken));
+            }
+            if found.len() == ENOUGH_SEEDS {
+                break;
+            }
+        }
+        writeln!(io::stdout(), "# {name}: {} of {tried}", found.len())?;
+        all_found &= !found.is_empty();
+        if let Some((seed, Some(rule))) = found.first().map(|(seed, rules)| (seed, rules.first())) {
+            writeln!(io::stdout(), "    {}: {name} from {seed} within 3 by {rule:?};", in_snake_case(name))?;
+        }
+    }
+    Ok(all_found)
+}
+
+/// `BindsAnyUid` as functions are named: `binds_any_uid`.
+fn in_snake_case(name: &str) -> String {
+    let mut written = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !written.is_empty() {
+            written.push('_');
+        }
+        written.extend(letter.to_lowercase());
+    }
+    written
+}
+
+/// Prints what happened; whether all rules held.
+fn tell(plan: &Plan, outcome: &LifeOutcome) -> io::Result<bool> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", serde_json::to_string(plan).unwrap_or_default())?;
+    for line in &outcome.lines {
+        writeln!(out, "{line}")?;
+    }
+    let time = outcome.cluster_time.as_secs();
+    writeln!(
+        out,
+        "{time} s of cluster time, {} bindings, fingerprint {:016x}",
+        outcome.bindings, outcome.fingerprint
+    )?;
+    for violation in &outcome.violations {
+        writeln!(out, "BROKEN {violation}")?;
+    }
+    Ok(outcome.violations.is_empty())
+}
+
+/// Runs seeds until enough time has passed in them; the first that breaks a rule, if one does.
+fn run_seeds(arguments: &Arguments) -> Option<(u64, SimulationRule)> {
+    let (next, seconds, runs) = (AtomicU64::new(arguments.seed), AtomicU64::new(0), AtomicU64::new(0));
+    let (stop, failed) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let wanted = (arguments.hours * SECONDS_IN_AN_HOUR) as u64;
+    let jobs = match arguments.jobs {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        jobs => jobs,
+    };
+    let began = Instant::now();
+    let work = || {
+        let registry = supercargo_plugins::registry();
+        while !stop.load(Ordering::Relaxed) && seconds.load(Ordering::Relaxed) < wanted {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            let outcome = bugs::with(arguments.bug, || run(&plan_of(arguments, seed), &registry));
+            seconds.fetch_add(outcome.cluster_time.as_secs(), Ordering::Relaxed);
+            runs.fetch_add(1, Ordering::Relaxed);
+            if let Some(violation) = outcome.violations.first() {
+                let _ = writeln!(io::stderr(), "\nseed {seed}: {violation}");
+                failed.lock().unwrap_or_else(PoisonError::into_inner).push((seed, violation.rule));
+                if !arguments.keep_going {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+    };
+    let progress = |end: &str| {
+        let hours = seconds.load(Ordering::Relaxed) as f64 / SECONDS_IN_AN_HOUR;
+        let broken = failed.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let (runs, took) = (runs.load(Ordering::Relaxed), began.elapsed().as_secs_f64());
+        let _ = write!(io::stderr(), "{hours:.0} hours in {runs} seeds, {broken} broken, {took:.0} s{end}");
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        let mut told = Instant::now();
+        while workers.iter().any(|worker| !worker.is_finished()) {
+            thread::sleep(Duration::from_millis(20));
+            if io::stderr().is_terminal() && told.elapsed() > TELLS_EVERY {
+                told = Instant::now();
+                progress("\r");
+            }
+        }
+    });
+    progress("\n");
+    let mut failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.sort_by_key(|(seed, _)| *seed);
+    failed.first().copied()
+}

@@ -1,0 +1,212 @@
+//! Draws a plan from a seed.
+//!
+//! Each seed does only some of the things that can be done, and lets only some things go wrong: what hides behind much
+//! else comes to light in a run that has little else.
+
+use super::plan::{Act, ExtenderMode, FaultyVerb, Plan, PlannedSetup, PlannedStep, RequestFault};
+use crate::random::SeededRandom;
+
+/// The longest pause between two steps, in milliseconds, for the busiest and the quietest seeds.
+const PAUSES_MILLIS: [u64; 6] = [400, 2_000, 8_000, 30_000, 120_000, 240_000];
+/// Claims that wait for so long wait for ever.
+const NEVER_MILLIS: u64 = 1_000_000_000;
+/// How many steps there are between two looks.
+const STEPS_TO_A_LOOK: (u64, u64) = (8, 40);
+/// How many looks a plan has.
+const LOOKS: (u64, u64) = (1, 4);
+/// How many times slower a soak's plan may be.
+const PACES: [u64; 3] = [1, 10, 60];
+/// What can be done besides creating pods and nodes, and what can go wrong: so many sorts.
+const DEEDS: u64 = 25;
+const FAULTS: u64 = 14;
+
+/// The plan of a seed.
+pub fn plan(seed: u64) -> Plan {
+    let random = &mut SeededRandom::new(seed);
+    let setup = setup(random);
+    let drawn = Swarm::new(random);
+    let (mut steps, mut now) = (Vec::new(), 1_000);
+    let longest_pause = *random.one_of(&PAUSES_MILLIS);
+    // Something to begin with.
+    for _ in 0..random.within(1, 4) {
+        steps.push(PlannedStep { at_millis: now, act: create(random) });
+        now += random.within(1, 500);
+    }
+    for _ in 0..random.within(LOOKS.0, LOOKS.1) {
+        for _ in 0..random.within(STEPS_TO_A_LOOK.0, STEPS_TO_A_LOOK.1) {
+            now += pause(random, longest_pause);
+            let act = drawn.act(random, &setup);
+            steps.push(PlannedStep { at_millis: now, act });
+        }
+        now += pause(random, longest_pause);
+        steps.push(PlannedStep { at_millis: now, act: Act::Look });
+    }
+    Plan { seed, setup, seconds: now / 1000 + 1, steps }
+}
+
+/// The plan of a seed for a soak: the same, at one of a few paces. Most clusters are quiet most of the time, and what
+/// waits for timers, renewals and watches that end comes to light there.
+pub fn paced_plan(seed: u64) -> Plan {
+    let (mut plan, pace) = (plan(seed), PACES[(seed % PACES.len() as u64) as usize]);
+    plan.steps.iter_mut().for_each(|step| step.at_millis *= pace);
+    plan.seconds *= pace;
+    plan
+}
+
+/// Mostly a while, sometimes nothing at all: things that happen at once are where races are.
+fn pause(random: &mut SeededRandom, longest: u64) -> u64 {
+    match random.below(4) {
+        0 => random.below(3),
+        1 => random.below(longest.min(1_000)),
+        _ => random.below(longest),
+    }
+}
+
+fn setup(random: &mut SeededRandom) -> PlannedSetup {
+    PlannedSetup {
+        replicas: *random.one_of(&[1, 1, 2, 2, 3]),
+        beside: random.per_mille(250),
+        lease_seconds: *random.one_of(&[15, 15, 30, 60]),
+        nodes: random.within(1, 10),
+        history: *random.one_of(&[20, 200, 2000]),
+        bookmark_seconds: *random.one_of(&[0, 60, 300]),
+        provision_millis: *random.one_of(&[10, 500, 20_000, NEVER_MILLIS]),
+        extender: random.per_mille(200),
+        percentage: *random.one_of(&[100, 100, 0, 30]),
+    }
+}
+
+/// The things that a seed does, and those that go wrong in it.
+struct Swarm {
+    deeds: Vec<u64>,
+    faults: Vec<u64>,
+    /// How many steps of a thousand are faults.
+    fault_share: u64,
+}
+
+impl Swarm {
+    fn new(random: &mut SeededRandom) -> Self {
+        let (many_deeds, many_faults) = (random.within(150, 900), *random.one_of(&[0, 100, 300, 700]));
+        let deeds: Vec<u64> = (0..DEEDS).filter(|_| random.per_mille(many_deeds)).collect();
+        let faults: Vec<u64> = (0..FAULTS).filter(|_| random.per_mille(many_faults)).collect();
+        let fault_share = if faults.is_empty() { 0 } else { *random.one_of(&[50, 150, 400]) };
+        Self { deeds, faults, fault_share }
+    }
+
+    fn act(&self, random: &mut SeededRandom, setup: &PlannedSetup) -> Act {
+        if random.per_mille(self.fault_share) {
+            let sort = *random.one_of(&self.faults);
+            return fault(random, sort, setup);
+        }
+        // Without pods and nodes there is nothing to do for anybody.
+        if self.deeds.is_empty() || random.per_mille(350) {
+            return create(random);
+        }
+        let sort = *random.one_of(&self.deeds);
+        deed(random, sort)
+    }
+}
+
+fn create(random: &mut SeededRandom) -> Act {
+    if random.per_mille(120) {
+        return Act::AddNode { shape: random.number(), zone: random.number() };
+    }
+    let life_seconds = *random.one_of(&[0, 0, 5, 60, 600]);
+    Act::CreatePods { template: random.number(), count: random.within(1, 6), life_seconds }
+}
+
+fn deed(random: &mut SeededRandom, sort: u64) -> Act {
+    let pick = random.number();
+    match sort {
+        0 => Act::RemoveNode { pick },
+        1 => Act::NodeDies { pick },
+        2 => Act::RecreateNode { pick, shape: random.number() },
+        3 => Act::Cordon { pick, on: random.per_mille(400) },
+        4 => Act::Taint { pick, on: random.per_mille(400) },
+        5 => Act::RelabelNode { pick, zone: random.number() },
+        6 => Act::ResizeNode { pick, shape: random.number() },
+        7 => Act::Drain { pick },
+        8 => Act::DeletePod { pick },
+        9 => Act::RecreatePod { pick, template: random.number() },
+        10 => Act::RelabelPod { pick },
+        11 => Act::TolerateMore { pick },
+        12 => Act::CreateGated { template: random.number(), count: random.within(1, 3) },
+        13 => Act::OpenGate { pick },
+        14 => Act::Deploy { template: random.number(), replicas: random.within(1, 6) },
+        15 => Act::Scale { pick, replicas: random.within(0, 8) },
+        16 => Act::Roll { pick, template: random.number() },
+        17 => Act::DeleteDeployment { pick },
+        18 => Act::AddBudget { app: random.number(), min_available: random.within(0, 4) },
+        19 => Act::RemoveBudget { pick },
+        20 => Act::RelabelNamespace { pick },
+        21 => Act::DeleteNamespace { pick },
+        22 => Act::AddVolume { zone: random.number() },
+        23 => Act::ForeignBinds { pick, node: random.number() },
+        _ => Act::ForeignPod { template: random.number(), node: random.number() },
+    }
+}
+
+fn fault(random: &mut SeededRandom, sort: u64, setup: &PlannedSetup) -> Act {
+    let (process, seconds) = (random.number(), *random.one_of(&[1, 5, 20, 60]));
+    match sort {
+        0 | 1 => Act::Requests {
+            fault: request_fault(random),
+            verb: verb(random),
+            per_mille: *random.one_of(&[30, 200, 600, 1000]),
+            seconds,
+        },
+        2 => Act::CutWatches,
+        3 => Act::Compact,
+        4 => {
+            let down_millis = *random.one_of(&[0, 500, 5_000, 40_000]);
+            Act::RestartServer { down_millis, forget_history: random.per_mille(400) }
+        }
+        5 if random.per_mille(600) => Act::Backup,
+        5 => Act::Restore { bumped: random.per_mille(500) },
+        6 => {
+            let millis = *random.one_of(&[10, 200, 3_000, 15_000]);
+            Act::LateWatch { process, kind: random.number(), millis, seconds }
+        }
+        7 => Act::SlowLink { process, millis: *random.one_of(&[50, 500, 3_000]), seconds },
+        8 => Act::LinkDown { process, seconds },
+        9 | 10 => {
+            let down_seconds = random.below(2 * setup.lease_seconds);
+            Act::Kill { process, polls: random.within(1, 300), down_seconds }
+        }
+        11 if random.per_mille(300) => Act::Restart { process },
+        11 => Act::Pause { process, seconds: random.within(1, 4 * setup.lease_seconds) },
+        12 if setup.extender => Act::Extender { mode: extender_mode(random), seconds },
+        12 => {
+            let hours = random.within(0, 4) as i64 - 2;
+            Act::ClockStep { process, seconds: hours * 3600 + random.below(60) as i64 }
+        }
+        _ => Act::Forbidden { kind: random.number(), seconds },
+    }
+}
+
+fn request_fault(random: &mut SeededRandom) -> RequestFault {
+    use RequestFault::*;
+    *random.one_of(&[
+        Lost,
+        LostAfterwards,
+        Conflict,
+        TooMany,
+        TooManyForLong,
+        Internal,
+        InternalAfterwards,
+        Unavailable,
+        Slow,
+        SlowAfterwards,
+        VerySlow,
+    ])
+}
+
+fn verb(random: &mut SeededRandom) -> FaultyVerb {
+    use FaultyVerb::*;
+    *random.one_of(&[Any, Bind, Bind, Evict, Status, Lease, Read, Volume])
+}
+
+fn extender_mode(random: &mut SeededRandom) -> ExtenderMode {
+    use ExtenderMode::*;
+    *random.one_of(&[Hangs, Dies, Nonsense, Slow, Refuses])
+}

@@ -1,0 +1,24 @@
+//! A cluster's life under faults: several schedulers, users, controllers and an API server in one thread on virtual time,
+//! all of it drawn from one seed, with rules that are checked all along.
+//!
+//! A seed gives a [`Plan`] (`draw`); running it gives an [`LifeOutcome`]: what happened, and which rules were broken. A plan that
+//! breaks one is made shorter as long as it still does (`shrink`).
+
+mod acts;
+mod conduct;
+mod draw;
+mod extender;
+mod history;
+mod look;
+mod objects;
+mod plan;
+mod rules;
+mod run;
+mod shrink;
+
+pub use draw::{paced_plan, plan};
+pub use history::{History, HistoryLine};
+pub use plan::{Act, Plan, PlannedSetup, PlannedStep, RequestFault};
+pub use rules::{BrokenRule, SimulationRule};
+pub use run::{LifeOutcome, run};
+pub use shrink::shrink;

@@ -1,0 +1,331 @@
+//! What is done to a cluster, and what goes wrong, moment by moment: data, so that it can be printed, kept and shortened.
+//!
+//! Steps name nobody: they pick among what is there when their time comes, so that a plan still makes sense when some of
+//! its steps are taken out.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A plan: how the cluster begins, and what happens when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// Where all further chance begins.
+    pub seed: u64,
+    /// How it begins.
+    pub setup: PlannedSetup,
+    /// How long it goes on, in seconds of cluster time, up to the last look.
+    pub seconds: u64,
+    /// What happens, in the order of time.
+    pub steps: Vec<PlannedStep>,
+}
+
+/// How a cluster and its schedulers begin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PlannedSetup {
+    /// Schedulers that share a lease; one alone takes no lease.
+    pub replicas: usize,
+    /// Whether another scheduler with a name of its own works beside them.
+    pub beside: bool,
+    /// The lease: its duration in seconds. Deadline and retries follow from it.
+    pub lease_seconds: u64,
+    /// Nodes at the start.
+    pub nodes: u64,
+    /// How many changes of each resource the server remembers.
+    pub history: usize,
+    /// How often watches get bookmarks, in seconds; 0 is never.
+    pub bookmark_seconds: u64,
+    /// How long claims wait for their volumes, in milliseconds.
+    pub provision_millis: u64,
+    /// Whether an extender is asked about some of the pods.
+    pub extender: bool,
+    /// How many percent of the nodes are looked at.
+    pub percentage: u32,
+}
+
+impl Default for PlannedSetup {
+    fn default() -> Self {
+        Self {
+            replicas: 1,
+            beside: false,
+            lease_seconds: 15,
+            nodes: 4,
+            history: 1000,
+            bookmark_seconds: 60,
+            provision_millis: 500,
+            extender: false,
+            percentage: 100,
+        }
+    }
+}
+
+/// Something that happens at a moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedStep {
+    /// When, in milliseconds from the start.
+    pub at_millis: u64,
+    /// What.
+    #[serde(flatten)]
+    pub act: Act,
+}
+
+impl PlannedStep {
+    /// When.
+    pub fn at(&self) -> Duration {
+        Duration::from_millis(self.at_millis)
+    }
+}
+
+/// What somebody does, or what goes wrong. A `pick` chooses among what is there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Act {
+    AddNode {
+        shape: u64,
+        zone: u64,
+    },
+    RemoveNode {
+        pick: u64,
+    },
+    /// Its pods go with it, at once.
+    NodeDies {
+        pick: u64,
+    },
+    /// Deleted and made anew under the same name, perhaps of another shape.
+    RecreateNode {
+        pick: u64,
+        shape: u64,
+    },
+    Cordon {
+        pick: u64,
+        on: bool,
+    },
+    Taint {
+        pick: u64,
+        on: bool,
+    },
+    RelabelNode {
+        pick: u64,
+        zone: u64,
+    },
+    ResizeNode {
+        pick: u64,
+        shape: u64,
+    },
+    /// Cordoned, and its pods are evicted as far as budgets allow.
+    Drain {
+        pick: u64,
+    },
+    /// Pods that end by themselves after a while; 0 seconds is never.
+    CreatePods {
+        template: u64,
+        count: u64,
+        life_seconds: u64,
+    },
+    DeletePod {
+        pick: u64,
+    },
+    /// Deleted without grace and made anew under the same name.
+    RecreatePod {
+        pick: u64,
+        template: u64,
+    },
+    RelabelPod {
+        pick: u64,
+    },
+    /// A pod that waits gets the toleration that it lacks.
+    TolerateMore {
+        pick: u64,
+    },
+    /// Pods that wait for a gate.
+    CreateGated {
+        template: u64,
+        count: u64,
+    },
+    OpenGate {
+        pick: u64,
+    },
+    Deploy {
+        template: u64,
+        replicas: u64,
+    },
+    Scale {
+        pick: u64,
+        replicas: u64,
+    },
+    Roll {
+        pick: u64,
+        template: u64,
+    },
+    DeleteDeployment {
+        pick: u64,
+    },
+    AddBudget {
+        app: u64,
+        min_available: u64,
+    },
+    RemoveBudget {
+        pick: u64,
+    },
+    RelabelNamespace {
+        pick: u64,
+    },
+    DeleteNamespace {
+        pick: u64,
+    },
+    /// A volume for the claims that nobody provisions.
+    AddVolume {
+        zone: u64,
+    },
+    /// Another scheduler binds a pod that is ours, behind our back.
+    ForeignBinds {
+        pick: u64,
+        node: u64,
+    },
+    /// Another scheduler's own pod comes to a node.
+    ForeignPod {
+        template: u64,
+        node: u64,
+    },
+    /// Requests go wrong.
+    Requests {
+        fault: RequestFault,
+        verb: FaultyVerb,
+        per_mille: u64,
+        seconds: u64,
+    },
+    /// Whoever reads this kind is forbidden to.
+    Forbidden {
+        kind: u64,
+        seconds: u64,
+    },
+    CutWatches,
+    Compact,
+    /// Nobody reaches the server for a while.
+    RestartServer {
+        down_millis: u64,
+        forget_history: bool,
+    },
+    /// The state is kept, to be restored later.
+    Backup,
+    /// The newest backup is restored, if there is one.
+    Restore {
+        bumped: bool,
+    },
+    /// Changes of a kind come late to a scheduler.
+    LateWatch {
+        process: u64,
+        kind: u64,
+        millis: u64,
+        seconds: u64,
+    },
+    SlowLink {
+        process: u64,
+        millis: u64,
+        seconds: u64,
+    },
+    LinkDown {
+        process: u64,
+        seconds: u64,
+    },
+    /// The process ends after so many polls of its tasks, and is started again after a while.
+    Kill {
+        process: u64,
+        polls: u64,
+        down_seconds: u64,
+    },
+    /// Asked to stop, and started again.
+    Restart {
+        process: u64,
+    },
+    Pause {
+        process: u64,
+        seconds: u64,
+    },
+    ClockStep {
+        process: u64,
+        seconds: i64,
+    },
+    Extender {
+        mode: ExtenderMode,
+        seconds: u64,
+    },
+    /// Everything is mended, things settle, and all rules are checked.
+    Look,
+}
+
+/// What goes wrong with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum RequestFault {
+    Lost,
+    LostAfterwards,
+    Conflict,
+    TooMany,
+    TooManyForLong,
+    Internal,
+    InternalAfterwards,
+    Unavailable,
+    Slow,
+    SlowAfterwards,
+    VerySlow,
+}
+
+/// The requests that it happens to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum FaultyVerb {
+    Any,
+    Bind,
+    Evict,
+    Status,
+    Lease,
+    Read,
+    Volume,
+}
+
+/// How an extender behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum ExtenderMode {
+    #[default]
+    Fine,
+    Hangs,
+    Dies,
+    Nonsense,
+    Slow,
+    /// It refuses every node.
+    Refuses,
+}
+
+impl Act {
+    /// Whether this is something going wrong, rather than what people and controllers do.
+    pub fn is_fault(&self) -> bool {
+        use Act::*;
+        matches!(
+            self,
+            Requests { .. }
+                | Forbidden { .. }
+                | CutWatches
+                | Compact
+                | RestartServer { .. }
+                | Backup
+                | Restore { .. }
+                | LateWatch { .. }
+                | SlowLink { .. }
+                | LinkDown { .. }
+                | Kill { .. }
+                | Restart { .. }
+                | Pause { .. }
+                | ClockStep { .. }
+                | Extender { .. }
+        )
+    }
+}

@@ -1,0 +1,873 @@
+//! The rules, checked by what goes over the wire and by what the server stores: nothing here shares code with a scheduler.
+//!
+//! A scheduler is judged by what it could know. Its watches tell up to which version it has heard of pods and nodes; what
+//! others did after that, and it decided before it heard of it, is nobody's fault.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use serde_json::Value;
+use supercargo_framework::virtual_time::VirtualClock;
+use supercargo_live::{
+    scheduler::records::{Record, RecordKind},
+    world::{Method, Request},
+};
+use supercargo_model::quantity::Quantity;
+use supercargo_testcluster::SeenChange;
+
+use super::{
+    conduct::{Answered, Conduct},
+    history::History,
+    objects::KINDS,
+};
+use crate::world::{Wiretap, resource_in};
+
+/// A rule that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenRule {
+    /// When.
+    pub at: Duration,
+    /// Which rule.
+    pub rule: SimulationRule,
+    /// How.
+    pub what: String,
+}
+
+impl fmt::Display for BrokenRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rule {}: {}", self.rule, self.what)
+    }
+}
+
+/// The rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SimulationRule {
+    /// At rest, a scheduler's cache is what the server has.
+    CacheEqualsServer,
+    /// Nothing is given twice, as far as whoever decided could know.
+    NothingGivenTwice,
+    /// No write without a lease, and none about another pod of the same name.
+    LeaseAndIdentity,
+    /// Whoever can be scheduled is, without waiting for a timer.
+    NobodyForgotten,
+    /// A fresh start on the same state finds nothing to do.
+    AsAfterFreshStart,
+    /// Evictions have a use.
+    EvictionsUseful,
+    /// What is kept is bounded by what exists.
+    NothingLeftBehind,
+    /// No input ends the process.
+    NeverEnds,
+    /// What is written about a pod is what was decided.
+    WrittenAsDecided,
+    /// At rest nothing is written.
+    QuietAtRest,
+}
+
+impl fmt::Display for SimulationRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CacheEqualsServer => "a (at rest, the cache equals the server's state)",
+            Self::NothingGivenTwice => "b (no node holds more than its allocatable, nothing is given twice)",
+            Self::LeaseAndIdentity => {
+                "c (no write without a valid lease, none for a pod whose uid has changed)"
+            }
+            Self::NobodyForgotten => "d (every pod that could run is tried in time, without the flush)",
+            Self::AsAfterFreshStart => "e (a fresh start on the same state comes to the same)",
+            Self::EvictionsUseful => "f (evictions are bounded and useful)",
+            Self::NothingLeftBehind => "g (memory and tasks are bounded by what exists now)",
+            Self::NeverEnds => "h (no input ends the process)",
+            Self::WrittenAsDecided => "statuses and events agree with what was decided",
+            Self::QuietAtRest => "at rest nothing is written",
+        })
+    }
+}
+
+/// Amounts by resource; cpu in thousandths.
+type Amounts = BTreeMap<String, i64>;
+
+#[derive(Default)]
+struct State {
+    violations: Vec<BrokenRule>,
+    processes: BTreeMap<String, ProcessView>,
+    lease: LeaseView,
+    /// What each node had to give, by version; nothing while it is gone.
+    nodes: BTreeMap<String, Vec<(u64, Option<Amounts>)>>,
+    /// The pods that are on nodes, by uid.
+    bound: BTreeMap<String, BoundPod>,
+    /// Who bound a pod, by uid.
+    bound_by: BTreeMap<String, String>,
+    /// Which claim a volume is for, by uid.
+    volumes: BTreeMap<String, String>,
+    evictions: Vec<Eviction>,
+    conduct: Conduct,
+    /// When anything happened that can spoil what was planned: nodes, faults, others' bindings.
+    last_disturbance: Duration,
+    writes: u64,
+    /// Writes that follow from pods being tried again after a while.
+    expected_writes: u64,
+    last_relabelled: Duration,
+    /// Why a pod was not scheduled the last time, whoever tried it, by uid.
+    last_failures: BTreeMap<String, (Duration, String)>,
+    /// The pods that were tried again only because they had waited for too long, by uid.
+    flushed: BTreeSet<String>,
+}
+
+/// What is known of a scheduler's process.
+#[derive(Default)]
+struct ProcessView {
+    /// Up to which version it has heard, by resource and time.
+    delivered: BTreeMap<String, Vec<(Duration, u64)>>,
+    /// What it decided, by uid: when, and the node; none is that it came to nothing.
+    decided: BTreeMap<String, Vec<(Duration, Option<String>)>>,
+    /// Why a pod was not scheduled, the last times, by uid.
+    failures: BTreeMap<String, Vec<String>>,
+    /// The node that room was being made on, by uid, and when.
+    nominated: BTreeMap<String, Vec<(Duration, String)>>,
+    elects: bool,
+}
+
+#[derive(Default)]
+struct LeaseView {
+    duration: Duration,
+    holder: Option<String>,
+    /// Until when a process may think that it leads.
+    until: BTreeMap<String, Duration>,
+    /// The server was set back: what it says about the lease is old.
+    unsure_until: Duration,
+}
+
+struct BoundPod {
+    pod: String,
+    node: String,
+    version: u64,
+    at: Duration,
+    priority: i64,
+    amounts: Amounts,
+    ports: BTreeSet<i64>,
+}
+
+impl BoundPod {
+    fn new(pod: &Value, version: u64, at: Duration) -> Self {
+        Self {
+            pod: name_of(pod),
+            node: text(pod, &["spec", "nodeName"]).to_owned(),
+            version,
+            at,
+            priority: pod["spec"]["priority"].as_i64().unwrap_or(0),
+            amounts: demand(pod),
+            ports: host_ports(pod),
+        }
+    }
+}
+
+struct Eviction {
+    at: Duration,
+    by: String,
+    victim: String,
+    node: String,
+}
+
+/// Looks on, and writes down which rules were broken.
+pub(super) struct Rules {
+    clock: VirtualClock,
+    history: Arc<History>,
+    state: Mutex<State>,
+}
+
+impl Rules {
+    pub(super) fn new(clock: VirtualClock, history: Arc<History>, lease_duration: Duration) -> Self {
+        let lease = LeaseView { duration: lease_duration, ..LeaseView::default() };
+        Self { clock, history, state: Mutex::new(State { lease, ..State::default() }) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was broken so far.
+    pub(super) fn violations(&self) -> Vec<BrokenRule> {
+        self.state().violations.clone()
+    }
+
+    /// A rule is broken.
+    pub(super) fn broken(&self, rule: SimulationRule, what: impl Into<String>) {
+        let violation = BrokenRule { at: self.clock.uptime(), rule, what: what.into() };
+        self.history.say("rules", violation.to_string());
+        self.state().violations.push(violation);
+    }
+
+    /// A process starts, under a name that no other had.
+    pub(super) fn started(&self, process: &str, elects: bool) {
+        let view = ProcessView { elects, ..ProcessView::default() };
+        self.state().processes.insert(process.to_owned(), view);
+        self.disturbed();
+    }
+
+    /// Something happened that can spoil what was planned.
+    pub(super) fn disturbed(&self) {
+        self.state().last_disturbance = self.clock.uptime();
+    }
+
+    /// The server was set back. What it says of bindings is what it said then.
+    pub(super) fn restored(&self) {
+        let mut state = self.state();
+        state.lease.unsure_until = self.clock.uptime() + 3 * state.lease.duration;
+        state.bound.clear();
+        state.nodes.clear();
+        state.volumes.clear();
+        state.conduct.restored();
+        let now = self.clock.uptime();
+        for view in state.processes.values_mut() {
+            // What they heard was about another course of things.
+            view.delivered.values_mut().for_each(|heard| heard.push((now, 0)));
+        }
+    }
+
+    /// How many requests that change something schedulers have sent, but for leases and events; and how many of them may
+    /// follow from pods that were tried again because of a timer.
+    pub(super) fn writes(&self) -> (u64, u64) {
+        let state = self.state();
+        (state.writes, state.expected_writes)
+    }
+
+    /// Somebody relabels a node. kube-scheduler wakes nobody by it whom only the affinity of others keeps away, and so do
+    /// we: such a pod waits for the flush.
+    pub(super) fn relabelled(&self) {
+        self.state().last_relabelled = self.clock.uptime();
+    }
+
+    /// Whether a pod waits for a change that kube-scheduler wakes nobody by.
+    pub(super) fn is_excused(&self, uid: &str) -> bool {
+        let state = self.state();
+        let failure = state.last_failures.get(uid);
+        failure.is_some_and(|(at, why)| why.contains("affinity rules") && state.last_relabelled >= *at)
+    }
+
+    /// A scheduler tells what it did.
+    pub(super) fn recorded(&self, process: &str, record: &Record) {
+        let (uid, at) = (record.uid.to_string(), record.at);
+        let mut state = self.state();
+        let path = format!("/api/v1/namespaces/{}/pods/{}", record.pod.namespace, record.pod.name);
+        let mut broken = match &record.what {
+            RecordKind::Decided { .. } | RecordKind::Failed { .. } => {
+                state.conduct.decided(process, path, &uid)
+            }
+            RecordKind::Queued { .. } | RecordKind::Left { .. } => None,
+        };
+        let mut by_timer = false;
+        let mut after_flush = false;
+        let said = match &record.what {
+            RecordKind::Decided { node, feasible, .. } => {
+                after_flush = state.flushed.remove(&uid);
+                let view = state.processes.entry(process.to_owned()).or_default();
+                view.decided.entry(uid).or_default().push((at, Some(node.to_string())));
+                if let Some(kind) = KINDS.iter().find(|kind| !view.delivered.contains_key(**kind)) {
+                    let what = format!("{process} decides about {} and has not read {kind}", record.pod);
+                    broken = Some((SimulationRule::CacheEqualsServer, what));
+                }
+                format!("decided {} for {node} ({feasible} feasible)", record.pod)
+            }
+            RecordKind::Failed { message, nominated_node } => {
+                state.flushed.remove(&uid);
+                state.last_failures.insert(uid.clone(), (at, message.clone()));
+                let view = state.processes.entry(process.to_owned()).or_default();
+                view.decided.entry(uid.clone()).or_default().push((at, None));
+                view.failures.entry(uid.clone()).or_default().push(message.clone());
+                if let Some(node) = nominated_node {
+                    view.nominated.entry(uid).or_default().push((at, node.to_string()));
+                }
+                let nominated = nominated_node.as_ref().map(|node| format!(", nominated {node}"));
+                format!("did not schedule {}: {message}{}", record.pod, nominated.unwrap_or_default())
+            }
+            RecordKind::Queued { queue, cause } => {
+                // What comes back by itself may be told about again.
+                if &*cause.label() == "UnschedulableTimeout" && queue.name() == "active" {
+                    state.flushed.insert(uid);
+                }
+                by_timer = matches!(&*cause.label(), "UnschedulableTimeout" | "BackoffComplete");
+                format!("queued {} in {} after {}", record.pod, queue.name(), cause.label())
+            }
+            RecordKind::Left { why } => format!("{} left the queue: {why:?}", record.pod),
+        };
+        state.expected_writes += u64::from(by_timer);
+        drop(state);
+        self.history.say(process, said);
+        broken.into_iter().for_each(|(rule, what)| self.broken(rule, what));
+        if after_flush && !self.is_excused(&record.uid) {
+            let what = format!("{process} scheduled {} only after the five-minute flush", record.pod);
+            self.broken(SimulationRule::NobodyForgotten, what);
+        }
+    }
+
+    /// The server has stored a change of a pod.
+    pub(super) fn pod_changed(&self, change: &SeenChange) {
+        let pod = change.object();
+        let (uid, node) = (text(pod, &["metadata", "uid"]), text(pod, &["spec", "nodeName"]));
+        let name = name_of(pod);
+        let is_over = matches!(text(pod, &["status", "phase"]), "Succeeded" | "Failed");
+        let before = change.previous();
+        let was_on = before.map_or("", |before| text(before, &["spec", "nodeName"]));
+        self.tell_pod(change, &name, node, was_on);
+        self.state().conduct.stored(pod, change.version());
+        if change.is_deletion() || is_over {
+            self.state().bound.remove(uid);
+            return;
+        }
+        if node.is_empty() || !was_on.is_empty() {
+            return;
+        }
+        let bound = BoundPod::new(pod, change.version(), self.clock.uptime());
+        self.state().bound.insert(uid.to_owned(), bound);
+        self.check_node(node);
+    }
+
+    /// All pods as they are, if it is not known what happened to them.
+    pub(super) fn pods_are(&self, pods: &[Value]) {
+        let is_over = |pod: &&Value| matches!(text(pod, &["status", "phase"]), "Succeeded" | "Failed");
+        let on_nodes =
+            pods.iter().filter(|pod| !text(pod, &["spec", "nodeName"]).is_empty() && !is_over(pod));
+        let now = self.clock.uptime();
+        let mut state = self.state();
+        let mut before = std::mem::take(&mut state.bound);
+        for pod in on_nodes {
+            let uid = text(pod, &["metadata", "uid"]);
+            let known = before.remove(uid).filter(|known| known.node == text(pod, &["spec", "nodeName"]));
+            state
+                .bound
+                .insert(uid.to_owned(), known.unwrap_or_else(|| BoundPod::new(pod, version_of(pod), now)));
+        }
+    }
+
+    /// All nodes as they are, if it is not known what happened to them.
+    pub(super) fn nodes_are(&self, nodes: &[Value]) {
+        let mut state = self.state();
+        for node in nodes {
+            let versions = state.nodes.entry(text(node, &["metadata", "name"]).to_owned()).or_default();
+            versions.push((version_of(node), Some(amounts(&node["status"]["allocatable"]))));
+        }
+    }
+
+    fn tell_pod(&self, change: &SeenChange, name: &str, node: &str, was_on: &str) {
+        let phase = |pod: &Value| text(pod, &["status", "phase"]).to_owned();
+        let ends = |pod: &Value| !text(pod, &["metadata", "deletionTimestamp"]).is_empty();
+        let (pod, before) = (change.object(), change.previous());
+        let what = if change.is_deletion() {
+            format!(
+                "pod {name} is gone{}",
+                if node.is_empty() { String::new() } else { format!(" from {node}") }
+            )
+        } else if before.is_none() {
+            format!(
+                "pod {name} is created{}",
+                if node.is_empty() { String::new() } else { format!(" on {node}") }
+            )
+        } else if was_on != node {
+            format!("pod {name} is bound to {node}")
+        } else if before.is_some_and(|before| !ends(before) && ends(pod)) {
+            format!("pod {name} is terminating on {node:?}")
+        } else if before.is_some_and(|before| phase(before) != phase(pod)) {
+            format!("pod {name} is {}", phase(pod))
+        } else {
+            return;
+        };
+        self.history.say("server", what);
+    }
+
+    /// The server has stored a change of a node.
+    pub(super) fn node_changed(&self, change: &SeenChange) {
+        let node = change.object();
+        let name = text(node, &["metadata", "name"]);
+        let amounts = (!change.is_deletion()).then(|| amounts(&node["status"]["allocatable"]));
+        let mut state = self.state();
+        let versions = state.nodes.entry(name.to_owned()).or_default();
+        if versions.last().is_none_or(|(_, last)| *last != amounts) {
+            versions.push((change.version(), amounts));
+        }
+    }
+
+    /// The server has stored a change of a volume.
+    pub(super) fn volume_changed(&self, change: &SeenChange) {
+        let volume = change.object();
+        let (name, claim) = (
+            text(volume, &["metadata", "name"]).to_owned(),
+            text(volume, &["spec", "claimRef", "uid"]).to_owned(),
+        );
+        if change.is_deletion() || claim.is_empty() {
+            self.state().volumes.remove(&name);
+            return;
+        }
+        let before = self.state().volumes.insert(name.clone(), claim.clone());
+        if before.is_some_and(|before| before != claim) {
+            self.broken(
+                SimulationRule::NothingGivenTwice,
+                format!("volume {name} was given to a second claim"),
+            );
+        }
+    }
+
+    /// Whether whoever bound the pods on a node could know that they do not fit.
+    fn check_node(&self, node: &str) {
+        let state = self.state();
+        let on_node: Vec<(&String, &BoundPod)> =
+            state.bound.iter().filter(|(_, pod)| pod.node == node).collect();
+        let mut broken = Vec::new();
+        for (uid, pod) in &on_node {
+            let Some(process) = state.bound_by.get(*uid) else { continue };
+            let Some(view) = state.processes.get(process) else { continue };
+            let Some(at) = view.decision(uid, node) else {
+                broken.push((
+                    SimulationRule::WrittenAsDecided,
+                    format!("{process} bound {} to {node} without having decided it", pod.pod),
+                ));
+                continue;
+            };
+            let known = on_node.iter().filter(|(other, there)| {
+                other != uid && view.knows(other, there, state.bound_by.get(*other) == Some(process), at)
+            });
+            let known: Vec<&BoundPod> = known.map(|(_, there)| *there).collect();
+            if let Some(what) = view.over_committed(state.nodes.get(node), pod, &known, at) {
+                broken.push((
+                    SimulationRule::NothingGivenTwice,
+                    format!("{process} bound {} to {node}: {what}", pod.pod),
+                ));
+            }
+        }
+        drop(state);
+        broken.into_iter().for_each(|(rule, what)| self.broken(rule, what));
+    }
+
+    /// At rest: whoever evicted for a pod has placed it, unless something came in between.
+    pub(super) fn check_evictions(&self, waiting: &BTreeMap<String, i64>) {
+        let state = self.state();
+        let mut broken = Vec::new();
+        for (process, view) in &state.processes {
+            for (uid, nominations) in view.nominated.iter().filter(|(uid, _)| waiting.contains_key(*uid)) {
+                let Some((at, node)) = nominations.last() else { continue };
+                // Somebody at least as important may take what was made free.
+                let priority = waiting[uid];
+                let is_outdone =
+                    |pod: &BoundPod| pod.node == *node && pod.at >= *at && pod.priority >= priority;
+                // Nor could it know what it had not heard yet.
+                let (nodes, pods) = (view.heard("nodes", *at), view.heard("pods", *at));
+                let is_news = |pod: &BoundPod| pod.node == *node && pod.version > pods && pod.at < *at;
+                let node_changed = state.nodes.get(node).and_then(|versions| versions.last());
+                if node_changed.is_none_or(|(version, _)| *version > nodes)
+                    || state.bound.values().any(|pod| is_outdone(pod) || is_news(pod))
+                {
+                    continue;
+                }
+                let victims: Vec<&str> = (state.evictions.iter())
+                    .filter(|eviction| {
+                        eviction.by == *process && eviction.node == *node && eviction.at >= *at
+                    })
+                    .map(|eviction| eviction.victim.as_str())
+                    .collect();
+                if !victims.is_empty() && state.last_disturbance < *at {
+                    broken.push(format!(
+                        "{process} evicted {} on {node} for pod {uid}, which still waits",
+                        victims.join(", ")
+                    ));
+                }
+            }
+        }
+        drop(state);
+        broken.into_iter().for_each(|what| self.broken(SimulationRule::EvictionsUseful, what));
+    }
+
+    fn wrote(&self, process: &str, request: &Request) {
+        let resource = resource_in(&request.path);
+        if request.method == Method::Get {
+            return self.state().conduct.reads(process, &request.path);
+        }
+        if resource == "leases" {
+            return;
+        }
+        // Events tell of attempts, and those are made again when a backoff or a timer is over.
+        self.state().writes += u64::from(resource != "events");
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let is_binding = request.path.ends_with("/binding");
+        let is_eviction = resource == "pods" && request.method == Method::Delete;
+        if is_binding || is_eviction || resource.starts_with("persistentvolume") {
+            self.check_lease(process, request);
+        }
+        if is_binding {
+            self.check_binding(process, request, &body);
+        }
+        if is_eviction {
+            self.check_eviction(process, text(&body, &["preconditions", "uid"]));
+        }
+        if request.path.ends_with("/status") && resource == "pods" {
+            self.check_status(process, request, &body);
+            if body["status"].get("nominatedNodeName").is_some_and(Value::is_null) {
+                self.check_claim_is_over(process, text(&body, &["metadata", "uid"]));
+            }
+        }
+    }
+
+    fn check_lease(&self, process: &str, request: &Request) {
+        let now = self.clock.uptime();
+        let state = self.state();
+        let elects = state.processes.get(process).is_some_and(|view| view.elects);
+        if !elects || now < state.lease.unsure_until {
+            return;
+        }
+        let leads = state.lease.holder.as_deref() == Some(process);
+        let in_time = state.lease.until.get(process).is_some_and(|until| now < *until);
+        let holder = state.lease.holder.clone().unwrap_or_else(|| "nobody".to_owned());
+        drop(state);
+        if !leads || !in_time {
+            self.broken(
+                SimulationRule::LeaseAndIdentity,
+                format!("{process} sends {request} while {holder} holds the lease"),
+            );
+        }
+    }
+
+    fn check_binding(&self, process: &str, request: &Request, body: &Value) {
+        let (uid, node) = (text(body, &["metadata", "uid"]), text(body, &["target", "name"]));
+        let state = self.state();
+        let decided = state.processes.get(process).is_some_and(|view| view.decision(uid, node).is_some());
+        drop(state);
+        if uid.is_empty() || !decided {
+            self.broken(
+                SimulationRule::LeaseAndIdentity,
+                format!("{process} sends {request} for uid {uid:?} to {node}, which it did not decide"),
+            );
+        }
+    }
+
+    /// Nobody is evicted but for somebody more important, and nobody who was known to be leaving.
+    fn check_eviction(&self, process: &str, victim: &str) {
+        let state = self.state();
+        let (Some(pod), Some(view)) = (state.bound.get(victim), state.processes.get(process)) else { return };
+        let claims =
+            view.nominated.iter().flat_map(|(uid, claims)| claims.iter().map(move |claim| (uid, claim)));
+        let here: Vec<_> = claims.filter(|(_, (_, node))| *node == pod.node).collect();
+        let is_useful = here.iter().any(|(uid, _)| state.conduct.priority(uid) > pod.priority);
+        let decided = here.iter().map(|(_, (at, _))| *at).max().unwrap_or_default();
+        let was_leaving = state.conduct.is_leaving(victim, view.heard("pods", decided));
+        let who = format!("{process} evicts {} from {}", pod.pod, pod.node);
+        drop(state);
+        if !is_useful {
+            self.broken(SimulationRule::EvictionsUseful, format!("{who} for nobody more important"));
+        }
+        if was_leaving {
+            self.broken(SimulationRule::EvictionsUseful, format!("{who}, and had heard that it leaves"));
+        }
+    }
+
+    /// A pod keeps its claim to a node as long as the victims there are terminating, unless something came in between.
+    fn check_claim_is_over(&self, process: &str, uid: &str) {
+        let state = self.state();
+        let Some(view) = state.processes.get(process) else { return };
+        let Some((at, node)) = view.nominated.get(uid).and_then(|nominations| nominations.last()) else {
+            return;
+        };
+        let is_there = |victim: &str| state.bound.values().any(|pod| pod.pod == victim && pod.node == *node);
+        let terminating = |eviction: &&Eviction| {
+            eviction.by == *process
+                && eviction.node == *node
+                && eviction.at >= *at
+                && is_there(&eviction.victim)
+        };
+        let victim = state.evictions.iter().find(terminating).map(|eviction| eviction.victim.clone());
+        // It may have found another place, which came to nothing.
+        let decided = view.decided.get(uid).into_iter().flatten();
+        let was_placed = decided.into_iter().any(|(when, to)| when > at && to.is_some());
+        let is_spoilt = was_placed || state.last_disturbance >= *at || state.is_outdone(view, uid, node, *at);
+        let what = victim
+            .map(|victim| format!("{process} takes {node} from pod {uid}, and {victim} is still leaving it"));
+        drop(state);
+        if let Some(what) = what.filter(|_| !is_spoilt) {
+            self.broken(SimulationRule::EvictionsUseful, what);
+        }
+    }
+
+    /// At rest: nobody had pods evicted for it twice, unless something came in between.
+    pub(super) fn check_second_evictions(&self) {
+        let state = self.state();
+        let mut broken = Vec::new();
+        for (process, view) in &state.processes {
+            let evicted = |node: &str, from: Duration, to: Duration| {
+                let mut evictions = state.evictions.iter();
+                evictions.any(|one| one.by == *process && one.node == node && one.at >= from && one.at < to)
+            };
+            for (uid, nominations) in &view.nominated {
+                for pair in nominations.windows(2) {
+                    let [(first, node), (second, other)] = pair else { continue };
+                    if state.last_disturbance < *first
+                        && evicted(node, *first, *second)
+                        && evicted(other, *second, Duration::MAX)
+                        && !state.is_outdone(view, uid, node, *first)
+                    {
+                        broken.push(format!(
+                            "{process} evicted on {node} and then on {other} for the same pod {uid}"
+                        ));
+                    }
+                }
+            }
+        }
+        drop(state);
+        broken.into_iter().for_each(|what| self.broken(SimulationRule::EvictionsUseful, what));
+    }
+
+    fn check_status(&self, process: &str, request: &Request, body: &Value) {
+        let uid = text(body, &["metadata", "uid"]);
+        let conditions = body["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let state = self.state();
+        let view = state.processes.get(process);
+        let failures = view.and_then(|view| view.failures.get(uid)).cloned().unwrap_or_default();
+        drop(state);
+        for condition in conditions.iter().filter(|one| text(one, &["status"]) == "False") {
+            let message = text(condition, &["message"]);
+            if !failures.iter().any(|failure| failure == message) {
+                self.broken(
+                    SimulationRule::WrittenAsDecided,
+                    format!("{process} sends {request} with {message:?}, which it did not decide"),
+                );
+            }
+        }
+    }
+
+    fn answered(&self, process: &str, request: &Request, sent: Duration, status: Option<u16>) {
+        let resource = resource_in(&request.path);
+        let done = status.is_some_and(|status| (200..300).contains(&status));
+        if resource == "leases" {
+            if done && request.method != Method::Get {
+                self.lease_written(process, request, sent);
+            }
+        } else if request.method != Method::Get {
+            let status = status.map_or("no answer".to_owned(), |status| status.to_string());
+            let about = if resource == "events" { event_note(&request.body) } else { String::new() };
+            self.history.say(process, format!("{request}: {status}{about}"));
+        }
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let took = self.clock.uptime().saturating_sub(sent);
+        let answered = Answered { process, request, body: &body, status, took };
+        let broken = self.state().conduct.answered(&answered);
+        broken.into_iter().for_each(|(rule, what)| self.broken(rule, what));
+        if request.path.ends_with("/binding") && done {
+            let uid = text(&body, &["metadata", "uid"]).to_owned();
+            self.state().bound_by.insert(uid, process.to_owned());
+        }
+        if resource == "pods" && request.method == Method::Delete && done {
+            let victim = text(&body, &["preconditions", "uid"]).to_owned();
+            let mut state = self.state();
+            let Some(pod) = state.bound.get(&victim) else { return };
+            let (victim, node) = (pod.pod.clone(), pod.node.clone());
+            state.evictions.push(Eviction { at: self.clock.uptime(), by: process.to_owned(), victim, node });
+        }
+    }
+
+    /// A whole list tells all there is up to its version; a part of one, or a single object, says nothing about others.
+    fn arrived(&self, process: &str, request: &Request, status: u16, body: &Bytes) {
+        let is_list = request.method == Method::Get && !request.path.contains("watch=");
+        if !is_list || status != 200 || request.path.contains("limit=1&") || request.path.ends_with("limit=1")
+        {
+            return;
+        }
+        if let Some(version) = list_version(body) {
+            self.delivered(process, resource_in(&request.path), version);
+        }
+    }
+
+    fn lease_written(&self, process: &str, request: &Request, sent: Duration) {
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let holder = text(&body, &["spec", "holderIdentity"]);
+        let mut state = self.state();
+        let held = (!holder.is_empty()).then(|| process.to_owned());
+        let changed = state.lease.holder != held;
+        let until = sent + state.lease.duration;
+        state.lease.holder = held.clone();
+        state.lease.until.insert(process.to_owned(), until);
+        drop(state);
+        if changed {
+            self.disturbed();
+            self.history
+                .say(process, if held.is_some() { "holds the lease now" } else { "releases the lease" });
+        }
+    }
+
+    fn delivered(&self, process: &str, resource: &str, version: u64) {
+        let now = self.clock.uptime();
+        let mut state = self.state();
+        let Some(view) = state.processes.get_mut(process) else { return };
+        let heard = view.delivered.entry(resource.to_owned()).or_default();
+        heard.push((now, version));
+    }
+}
+
+impl State {
+    /// Whether somebody at least as important as a pod has got, or is about to get, what was made free for it.
+    fn is_outdone(&self, view: &ProcessView, uid: &str, node: &str, from: Duration) -> bool {
+        let priority = self.conduct.priority(uid);
+        let is_ahead = |pod: &BoundPod| pod.node == node && pod.at >= from && pod.priority >= priority;
+        let is_nominated = |(other, claims): (&String, &Vec<(Duration, String)>)| {
+            other != uid
+                && self.conduct.priority(other) >= priority
+                && claims.iter().any(|(at, on)| *at >= from && on == node)
+        };
+        self.bound.values().any(is_ahead) || view.nominated.iter().any(is_nominated)
+    }
+}
+
+impl ProcessView {
+    /// Up to which version it had heard of a resource before a moment.
+    fn heard(&self, resource: &str, before: Duration) -> u64 {
+        let heard = self.delivered.get(resource).map_or(&[][..], Vec::as_slice);
+        let end = heard.partition_point(|(at, _)| *at < before);
+        heard[..end].last().map_or(0, |(_, version)| *version)
+    }
+
+    /// When it decided, last, that a pod goes to a node.
+    fn decision(&self, uid: &str, node: &str) -> Option<Duration> {
+        let decided = self.decided.get(uid)?;
+        decided.iter().rev().find(|(_, to)| to.as_deref() == Some(node)).map(|(at, _)| *at)
+    }
+
+    /// Whether it knew of a pod on a node when it decided something at a moment.
+    fn knows(&self, uid: &str, pod: &BoundPod, is_own: bool, at: Duration) -> bool {
+        if pod.version <= self.heard("pods", at) {
+            return true;
+        }
+        // Its own decisions count from the moment on that it took them, until it thinks that they came to nothing.
+        let decided = self.decided.get(uid).map_or(&[][..], Vec::as_slice);
+        let last = decided.iter().rev().find(|(when, _)| *when < at);
+        is_own && last.is_some_and(|(_, to)| to.as_deref() == Some(&pod.node))
+    }
+
+    /// What it could have known to be too much.
+    fn over_committed(
+        &self,
+        node: Option<&Vec<(u64, Option<Amounts>)>>,
+        pod: &BoundPod,
+        known: &[&BoundPod],
+        at: Duration,
+    ) -> Option<String> {
+        if let Some(port) = pod.ports.iter().find(|port| known.iter().any(|other| other.ports.contains(port)))
+        {
+            return Some(format!("host port {port} was taken"));
+        }
+        // What it heard at the very moment of its decision, it may have heard before or after.
+        let (least, most) = (self.heard("nodes", at), self.heard("nodes", at + Duration::from_nanos(1)));
+        let versions = node.map_or(&[][..], Vec::as_slice);
+        let first = versions.partition_point(|(version, _)| *version <= least).saturating_sub(1);
+        let end = versions.partition_point(|(version, _)| *version <= most);
+        let known_sizes: Vec<&Amounts> =
+            versions.get(first..end)?.iter().filter_map(|(_, amounts)| amounts.as_ref()).collect();
+        if known_sizes.is_empty() {
+            return None;
+        }
+        for (resource, asked) in pod.amounts.iter().filter(|(_, asked)| **asked > 0) {
+            let taken: i64 = known.iter().filter_map(|other| other.amounts.get(resource)).sum();
+            let given =
+                known_sizes.iter().map(|amounts| amounts.get(resource).copied().unwrap_or(0)).max()?;
+            if taken + asked > given {
+                return Some(format!("{resource}: {taken} were taken, {asked} more is more than {given}"));
+            }
+        }
+        None
+    }
+}
+
+/// Listens to one process.
+pub(super) struct Tap {
+    pub(super) rules: Arc<Rules>,
+    pub(super) process: String,
+}
+
+impl Wiretap for Tap {
+    fn sent(&self, request: &Request) {
+        self.rules.wrote(&self.process, request);
+    }
+
+    fn answered(&self, request: &Request, sent: Duration, status: Option<u16>) {
+        self.rules.answered(&self.process, request, sent, status);
+    }
+
+    fn arrived(&self, request: &Request, status: u16, body: &Bytes) {
+        self.rules.arrived(&self.process, request, status, body);
+    }
+
+    fn delivered(&self, resource: &str, version: u64) {
+        self.rules.delivered(&self.process, resource, version);
+    }
+}
+
+fn list_version(answer: &[u8]) -> Option<u64> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct List {
+        metadata: ListMeta,
+        #[serde(default)]
+        kind: String,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct ListMeta {
+        resource_version: String,
+        #[serde(default, rename = "continue")]
+        continues: String,
+    }
+    let list: List = serde_json::from_slice(answer).ok()?;
+    let is_whole = list.kind.ends_with("List") && list.metadata.continues.is_empty();
+    is_whole.then(|| list.metadata.resource_version.parse().ok())?
+}
+
+fn event_note(body: &[u8]) -> String {
+    let event: Value = serde_json::from_slice(body).unwrap_or_default();
+    format!(
+        " ({} {}: {})",
+        text(&event, &["regarding", "name"]),
+        text(&event, &["reason"]),
+        text(&event, &["note"])
+    )
+}
+
+pub(super) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
+    let found = path.iter().try_fold(value, |value, key| value.get(key));
+    found.and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(super) fn name_of(object: &Value) -> String {
+    format!("{}/{}", text(object, &["metadata", "namespace"]), text(object, &["metadata", "name"]))
+}
+
+fn version_of(object: &Value) -> u64 {
+    text(object, &["metadata", "resourceVersion"]).parse().unwrap_or(0)
+}
+
+fn amount(resource: &str, value: &Value) -> i64 {
+    let quantity: Quantity = value.as_str().and_then(|text| text.parse().ok()).unwrap_or_default();
+    if resource == "cpu" { quantity.milli_value() } else { quantity.value() }
+}
+
+fn amounts(of: &Value) -> Amounts {
+    let entries = of.as_object().into_iter().flatten();
+    entries.map(|(resource, value)| (resource.clone(), amount(resource, value))).collect()
+}
+
+fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
+    pod["spec"]["containers"].as_array().into_iter().flatten()
+}
+
+fn demand(pod: &Value) -> Amounts {
+    let mut sum = Amounts::from([("pods".to_owned(), 1)]);
+    for container in containers(pod) {
+        for (resource, asked) in amounts(&container["resources"]["requests"]) {
+            *sum.entry(resource).or_default() += asked;
+        }
+    }
+    sum
+}
+
+fn host_ports(pod: &Value) -> BTreeSet<i64> {
+    let ports = containers(pod).flat_map(|container| container["ports"].as_array().into_iter().flatten());
+    ports.filter_map(|port| port["hostPort"].as_i64()).collect()
+}

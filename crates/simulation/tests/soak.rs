@@ -1,0 +1,65 @@
+//! Clusters' lives under faults: a few here, the same every time; `cargo sim` runs as many as one likes.
+
+use serde::Deserialize;
+use supercargo_simulation::soak::{
+    Act, BrokenRule, Plan, PlannedSetup, PlannedStep, SimulationRule, plan, run, shrink,
+};
+
+/// A seed that found something once.
+#[derive(Deserialize)]
+struct Regression {
+    seed: u64,
+    found: String,
+}
+
+fn violations(plan: &Plan) -> Vec<BrokenRule> {
+    run(plan, &supercargo_plugins::registry()).violations
+}
+
+#[test]
+fn what_was_found_once_stays_mended() {
+    let regressions: Vec<Regression> =
+        serde_json::from_str(include_str!("data/regressions.json")).expect("the file is in order");
+    assert!(!regressions.is_empty());
+    for Regression { seed, found } in regressions {
+        assert_eq!(violations(&plan(seed)), [], "seed {seed}, which found: {found}");
+    }
+}
+
+#[test]
+fn the_same_seed_leads_to_the_same_history() {
+    for seed in [1, 5, 25] {
+        let runs: Vec<_> = (0..2).map(|_| run(&plan(seed), &supercargo_plugins::registry())).collect();
+        assert_eq!(runs[0].lines, runs[1].lines, "seed {seed}");
+        assert_eq!(runs[0].fingerprint, runs[1].fingerprint);
+        assert!(runs[0].bindings > 0, "seed {seed} does something");
+    }
+}
+
+#[test]
+fn a_plan_reads_as_it_is_written() {
+    for seed in 0..50 {
+        let written = serde_json::to_string(&plan(seed)).expect("it is written");
+        assert_eq!(serde_json::from_str::<Plan>(&written).expect("it reads"), plan(seed));
+    }
+}
+
+#[test]
+fn a_plan_is_shortened_to_what_breaks_the_rule() {
+    let step = |at_millis, act| PlannedStep { at_millis, act };
+    let mut steps: Vec<PlannedStep> = (0..40).map(|at| step(at * 100, Act::CutWatches)).collect();
+    steps.insert(17, step(1_650, Act::Compact));
+    steps.push(step(5_000, Act::Look));
+    let long =
+        Plan { seed: 1, setup: PlannedSetup { replicas: 3, ..PlannedSetup::default() }, seconds: 6, steps };
+    // Broken by a compaction that a look follows.
+    let is_broken = |plan: &Plan| {
+        let at = |act: &Act| plan.steps.iter().position(|step| step.act == *act);
+        let broken = at(&Act::Compact).zip(at(&Act::Look)).is_some_and(|(compact, look)| compact < look);
+        broken.then_some(SimulationRule::CacheEqualsServer)
+    };
+    let short = shrink(&long, SimulationRule::CacheEqualsServer, is_broken);
+    let acts: Vec<&Act> = short.steps.iter().map(|step| &step.act).collect();
+    assert_eq!(acts, [&Act::Compact, &Act::Look]);
+    assert_eq!((short.setup.replicas, short.setup.nodes), (1, 1));
+}

@@ -1,0 +1,1 @@
+(module (memory (export "memory") 1) (func (export "supercargo_abi") (result i32) (i32.const 1)) (func (export "supercargo_alloc") (param i32) (result i32) (i32.const 4096)) (func (export "supercargo_score") (param i32) (result i32) (i32.const 0)))
