@@ -15,6 +15,7 @@ mod plan;
 mod rules;
 mod run;
 mod shrink;
+mod tally;
 
 pub use draw::{paced_plan, plan};
 pub use history::{History, HistoryLine};
@@ -22,3 +23,4 @@ pub use plan::{Act, Plan, PlannedSetup, PlannedStep, RequestFault};
 pub use rules::{BrokenRule, SimulationRule};
 pub use run::{LifeOutcome, run};
 pub use shrink::shrink;
+pub use tally::SoakTally;

@@ -306,6 +306,12 @@ pub enum ExtenderMode {
 }
 
 impl Act {
+    /// What it is called in a plan's text.
+    pub fn name(&self) -> String {
+        let written = serde_json::to_value(self).unwrap_or_default();
+        written["do"].as_str().unwrap_or_default().to_owned()
+    }
+
     /// Whether this is something going wrong, rather than what people and controllers do.
     pub fn is_fault(&self) -> bool {
         use Act::*;

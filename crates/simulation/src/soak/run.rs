@@ -53,6 +53,10 @@ pub struct LifeOutcome {
     pub fingerprint: u64,
     /// How many pods were bound.
     pub bindings: usize,
+    /// How many pods schedulers evicted.
+    pub evictions: usize,
+    /// How often a scheduler's process was started.
+    pub starts: u64,
 }
 
 /// Runs a plan. Whatever ends the run before its time is a broken rule, too.
@@ -163,6 +167,8 @@ impl<'a> Simulation<'a> {
             cluster_time: self.executor.clock().uptime(),
             fingerprint: self.history.fingerprint(),
             bindings: self.server.bindings().len(),
+            evictions: self.rules.eviction_count(),
+            starts: self.replicas.iter().map(|replica| replica.starts).sum(),
         }
     }
 
