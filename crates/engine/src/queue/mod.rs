@@ -297,6 +297,8 @@ impl SchedulingQueue {
         at: impl Into<At<'c>>,
     ) -> Option<QueuePlace> {
         let at = at.into();
+        // What its status does not say yet holds already.
+        let is_nominated = nominations.node_of(uid).is_some();
         if !(bugs::is_on(Bug::DeletedPodKeepsNomination) && why == Removal::Deleted) {
             nominations.forget(uid);
         }
@@ -312,7 +314,7 @@ impl SchedulingQueue {
         }
         let gone = [ClusterEvent::new(EventResource::UnscheduledPod, ActionType::Delete)];
         self.tell_others(&gone, &Change::Pod(Some(&entry.pod), None), at);
-        if why == Removal::Deleted && entry.pod.nominated_node.is_some() {
+        if why == Removal::Deleted && (is_nominated || entry.pod.nominated_node.is_some()) {
             self.claim_dropped(&entry.pod, at);
         }
         Some(place)

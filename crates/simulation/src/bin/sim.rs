@@ -19,7 +19,7 @@ use std::{
 use clap::Parser;
 use supercargo_framework::bugs::{self, Bug};
 use supercargo_simulation::soak::{
-    BrokenRule, LifeOutcome, Plan, SimulationRule, SoakTally, paced_plan, plan, run, shrink,
+    BrokenRule, LifeOutcome, Plan, SimulationRule, SoakTally, paced_plan, plan, run, shrink, soak_registry,
 };
 
 /// How often progress is told.
@@ -107,14 +107,14 @@ fn soak(arguments: &Arguments) -> io::Result<bool> {
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
         let plan: Plan = serde_json::from_str(&text)
             .map_err(|error| io::Error::other(format!("{}: {error}", file.display())))?;
-        return tell(&plan, &run(&plan, &supercargo_plugins::registry()));
+        return tell(&plan, &run(&plan, &soak_registry()));
     }
     if arguments.only {
         let plan = plan_of(arguments, arguments.seed);
-        return tell(&plan, &run(&plan, &supercargo_plugins::registry()));
+        return tell(&plan, &run(&plan, &soak_registry()));
     }
     let Some((seed, rule)) = run_seeds(arguments)? else { return Ok(true) };
-    let registry = supercargo_plugins::registry();
+    let registry = soak_registry();
     writeln!(io::stderr(), "seed {seed} breaks rule {rule}; shortening it …")?;
     let shortened = shrink(&plan_of(arguments, seed), rule, |plan| first_rule(&run(plan, &registry)));
     if let Some(file) = &arguments.save {
@@ -137,7 +137,7 @@ fn first_rule(outcome: &LifeOutcome) -> Option<SimulationRule> {
 /// Prints for each bug the first seeds that find it, of those that break nothing without it, and the rules that they break;
 /// and the line for `tests/bugs.rs`.
 fn find_bugs(arguments: &Arguments, seeds: u64) -> io::Result<bool> {
-    let registry = supercargo_plugins::registry();
+    let registry = soak_registry();
     let wanted: Vec<Bug> = arguments.bug.map_or_else(|| Bug::ALL.to_vec(), |bug| vec![bug]);
     let rules = |seed, bug| {
         let outcome = bugs::with(bug, || run(&plan(seed), &registry));
@@ -208,7 +208,7 @@ fn run_seeds(arguments: &Arguments) -> io::Result<Option<(u64, SimulationRule)>>
     let (next, stop) = (AtomicU64::new(arguments.seed), AtomicBool::new(false));
     let (done, finished) = mpsc::channel();
     let work = |done: mpsc::Sender<(u64, SoakTally, Option<BrokenRule>)>| {
-        let registry = supercargo_plugins::registry();
+        let registry = soak_registry();
         while !stop.load(Ordering::Relaxed) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             let plan = plan_of(arguments, seed);

@@ -8,7 +8,9 @@ mod acts;
 mod conduct;
 mod draw;
 mod extender;
+mod guest;
 mod history;
+mod log;
 mod look;
 mod objects;
 mod plan;
@@ -18,6 +20,7 @@ mod shrink;
 mod tally;
 
 pub use draw::{paced_plan, plan};
+pub use guest::soak_registry;
 pub use history::{History, HistoryLine};
 pub use plan::{Act, Plan, PlannedSetup, PlannedStep, RequestFault};
 pub use rules::{BrokenRule, SimulationRule};

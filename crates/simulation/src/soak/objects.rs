@@ -12,6 +12,8 @@ pub(super) const FOREIGN_SCHEDULER: &str = "foreign-scheduler";
 pub(super) const PROVISIONED: &str = "provisioned";
 /// Claims of this class wait for a volume that somebody makes by hand.
 pub(super) const BY_HAND: &str = "by-hand";
+/// The claim that only one pod of a namespace may use at a time.
+pub(super) const EXCLUSIVE: &str = "exclusive-data";
 /// Pods that an extender is asked about want this.
 pub(super) const EXTENDED: &str = "example.com/device";
 /// Resources whose changes can come late, or whose reading can be forbidden.
@@ -19,8 +21,8 @@ pub(super) const KINDS: [&str; 6] =
     ["pods", "nodes", "persistentvolumeclaims", "persistentvolumes", "namespaces", "services"];
 /// The gate that gated pods have.
 pub(super) const GATE: &str = "example.com/gate";
-/// How many sorts of pods there are; those from the claims on are not for deployments.
-const TEMPLATES: u64 = 18;
+/// How many sorts of pods there are; those from the claims on, and what makes no sense, are not for deployments.
+const TEMPLATES: u64 = 22;
 const WITHOUT_CLAIMS: u64 = 16;
 
 /// A name and a number in one.
@@ -49,6 +51,21 @@ pub(super) fn capacity(shape: u64) -> Value {
     capacity
 }
 
+/// A node that says nonsense about itself, of one of a few sorts.
+pub(super) fn odd_node(name: &str, sort: u64) -> Value {
+    const MOST: &str = "9223372036854775807";
+    let capacity = match sort % 5 {
+        0 => json!({"cpu": "-1", "memory": "-1", "pods": "-1"}),
+        1 => json!({"cpu": MOST, "memory": MOST, "pods": MOST}),
+        2 => json!({"cpu": "9E", "memory": "50E", "pods": "110"}),
+        3 => json!({"cpu": "0", "memory": "0", "pods": "0"}),
+        _ => json!({}),
+    };
+    let mut node = node(name, sort, sort / 5);
+    node["status"] = json!({"capacity": capacity, "allocatable": capacity});
+    node
+}
+
 /// What a pod is to be.
 pub(super) struct Wanted<'a> {
     pub(super) namespace: &'a str,
@@ -73,17 +90,27 @@ pub(super) fn pod(wanted: &Wanted<'_>) -> (Value, Option<Value>) {
 }
 
 fn claim(wanted: &Wanted<'_>, spec: &mut Value) -> Option<Value> {
-    let class = match wanted.template % TEMPLATES {
-        sort if sort < WITHOUT_CLAIMS => return None,
-        WITHOUT_CLAIMS => PROVISIONED,
-        _ => BY_HAND,
+    let own = format!("{}-data", wanted.name);
+    let (name, class, mode) = match wanted.template % TEMPLATES {
+        16 => (own, PROVISIONED, "ReadWriteOnce"),
+        17 => (own, BY_HAND, "ReadWriteOnce"),
+        // One claim for all of a namespace, and for one of them at a time.
+        18 => (EXCLUSIVE.to_owned(), PROVISIONED, "ReadWriteOncePod"),
+        // Of a class that is not there.
+        19 => (own, "no-such-class", "ReadWriteOnce"),
+        // That nobody makes.
+        20 => {
+            spec["volumes"] =
+                json!([{"name": "data", "persistentVolumeClaim": {"claimName": "no-such-claim"}}]);
+            return None;
+        }
+        _ => return None,
     };
-    let name = format!("{}-data", wanted.name);
     spec["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": name}}]);
     Some(json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": {"namespace": wanted.namespace, "name": name},
-        "spec": {"storageClassName": class, "accessModes": ["ReadWriteOnce"],
+        "spec": {"storageClassName": class, "accessModes": [mode],
                  "resources": {"requests": {"storage": "1Gi"}}},
     }))
 }
@@ -160,6 +187,8 @@ fn template(sort: u64) -> (Value, Value) {
     let (cpu, memory) = match sort {
         1 | 4 | 9 => ("1", "1Gi"),
         2 | 10 => ("3", "2Gi"),
+        // As much as can be written, and more than anybody has.
+        21 => ("9223372036854775807", "50E"),
         _ => ("250m", "256Mi"),
     };
     let mut container =

@@ -19,10 +19,10 @@ use supercargo_framework::virtual_time::VirtualClock;
 use supercargo_live::scheduler::records::{Record, RecordKind};
 use supercargo_testcluster::SeenChange;
 
-use super::{conduct::Conduct, history::History, objects::KINDS};
+use super::{conduct::Conduct, extender::NOT_NOW, history::History, objects::KINDS};
 
+use reading::{Amounts, amounts, demand, exclusive_claim, host_ports, version_of};
 pub(super) use reading::{name_of, text};
-use reading::{Amounts, amounts, demand, host_ports, version_of};
 pub(super) use wire::Tap;
 
 /// A rule that was broken.
@@ -104,9 +104,13 @@ struct State {
     /// When anything happened that can spoil what was planned: nodes, faults, others' bindings.
     last_disturbance: Duration,
     writes: u64,
+    /// How often a pod was tried.
+    attempts: u64,
     /// Writes that follow from pods being tried again after a while.
     expected_writes: u64,
     last_relabelled: Duration,
+    /// When the extender changed its mind.
+    last_extender: Duration,
     /// Why a pod was not scheduled the last time, whoever tried it, by uid.
     last_failures: BTreeMap<String, (Duration, String)>,
     /// The pods that were tried again only because they had waited for too long, by uid.
@@ -153,6 +157,8 @@ struct BoundPod {
     priority: i64,
     amounts: Amounts,
     ports: BTreeSet<i64>,
+    /// A claim that nobody else may use at the same time.
+    exclusive: Option<String>,
 }
 
 impl BoundPod {
@@ -165,6 +171,7 @@ impl BoundPod {
             priority: pod["spec"]["priority"].as_i64().unwrap_or(0),
             amounts: demand(pod),
             ports: host_ports(pod),
+            exclusive: exclusive_claim(pod),
         }
     }
 }
@@ -244,10 +251,30 @@ impl Rules {
         (state.writes, state.expected_writes)
     }
 
+    /// How often schedulers have tried a pod.
+    pub(super) fn attempts(&self) -> u64 {
+        self.state().attempts
+    }
+
     /// Somebody relabels a node. kube-scheduler wakes nobody by it whom only the affinity of others keeps away, and so do
     /// we: such a pod waits for the flush.
     pub(super) fn relabelled(&self) {
         self.state().last_relabelled = self.clock.uptime();
+    }
+
+    /// The extender changes its mind, and nothing tells anybody.
+    pub(super) fn extender_changed(&self) {
+        self.state().last_extender = self.clock.uptime();
+    }
+
+    /// Whether a pod that was tried again after the flush alone could not have been tried before.
+    fn had_to_wait(&self, uid: &str) -> bool {
+        let state = self.state();
+        let failure = state.last_failures.get(uid);
+        let by_extender =
+            failure.is_some_and(|(at, why)| why.contains(NOT_NOW) && state.last_extender >= *at);
+        drop(state);
+        by_extender || self.is_excused(uid)
     }
 
     /// Whether a pod waits for a change that kube-scheduler wakes nobody by.
@@ -264,6 +291,7 @@ impl Rules {
         let path = format!("/api/v1/namespaces/{}/pods/{}", record.pod.namespace, record.pod.name);
         let mut broken = match &record.what {
             RecordKind::Decided { .. } | RecordKind::Failed { .. } => {
+                state.attempts += 1;
                 state.conduct.decided(process, path, &uid)
             }
             RecordKind::Queued { .. } | RecordKind::Left { .. } => None,
@@ -307,7 +335,7 @@ impl Rules {
         drop(state);
         self.history.say(process, said);
         broken.into_iter().for_each(|(rule, what)| self.broken(rule, what));
-        if after_flush && !self.is_excused(&record.uid) {
+        if after_flush && !self.had_to_wait(&record.uid) {
             let what = format!("{process} scheduled {} only after the five-minute flush", record.pod);
             self.broken(SimulationRule::NobodyForgotten, what);
         }
@@ -439,6 +467,16 @@ impl Rules {
                 other != uid && view.knows(other, there, state.bound_by.get(*other) == Some(process), at)
             });
             let known: Vec<&BoundPod> = known.map(|(_, there)| *there).collect();
+            let shares = |(other, there): &(&String, &BoundPod)| {
+                other != uid
+                    && pod.exclusive.is_some()
+                    && there.exclusive == pod.exclusive
+                    && view.knows(other, there, state.bound_by.get(*other) == Some(process), at)
+            };
+            if let Some((_, there)) = state.bound.iter().find(shares) {
+                let what = format!("{process} bound {}, whose claim {} has", pod.pod, there.pod);
+                broken.push((SimulationRule::NothingGivenTwice, what));
+            }
             if let Some(what) = view.over_committed(state.nodes.get(node), pod, &known, at) {
                 broken.push((
                     SimulationRule::NothingGivenTwice,
@@ -449,7 +487,6 @@ impl Rules {
         drop(state);
         broken.into_iter().for_each(|(rule, what)| self.broken(rule, what));
     }
-
 }
 
 impl ProcessView {
@@ -500,9 +537,11 @@ impl ProcessView {
             return None;
         }
         for (resource, asked) in pod.amounts.iter().filter(|(_, asked)| **asked > 0) {
-            let taken: i64 = known.iter().filter_map(|other| other.amounts.get(resource)).sum();
-            let given =
-                known_sizes.iter().map(|amounts| amounts.get(resource).copied().unwrap_or(0)).max()?;
+            let taken: i128 =
+                known.iter().filter_map(|other| other.amounts.get(resource)).copied().map(i128::from).sum();
+            let asked = i128::from(*asked);
+            let sizes = known_sizes.iter().map(|amounts| amounts.get(resource).copied().unwrap_or(0));
+            let given = i128::from(sizes.max()?);
             if taken + asked > given {
                 return Some(format!("{resource}: {taken} were taken, {asked} more is more than {given}"));
             }

@@ -25,9 +25,11 @@ use supercargo_testcluster::{
 use super::{
     acts::Later,
     extender::SimulatedExtender,
+    guest,
     history::{History, HistoryLine},
+    log::LogCounter,
     objects::{self, EXTENDED, SECOND_SCHEDULER},
-    plan::{Act, Plan, PlannedSetup},
+    plan::{Act, GuestMode, Plan, PlannedSetup},
     rules::{BrokenRule, Rules, SimulationRule, Tap},
 };
 use crate::{
@@ -62,7 +64,9 @@ pub struct LifeOutcome {
 /// Runs a plan. Whatever ends the run before its time is a broken rule, too.
 pub fn run(plan: &Plan, registry: &Registry) -> LifeOutcome {
     let mut simulation = Simulation::new(plan, registry);
-    let ended = catch_unwind(AssertUnwindSafe(|| simulation.live()));
+    let log = simulation.log.clone();
+    let life = || tracing::subscriber::with_default(log, || simulation.live());
+    let ended = catch_unwind(AssertUnwindSafe(life));
     if let Err(panic) = ended {
         let said = panic.downcast_ref::<String>().cloned();
         let said = said.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
@@ -102,11 +106,16 @@ pub(super) struct Simulation<'a> {
     pub(super) backup: Option<ClusterBackup>,
     /// Counts names.
     pub(super) named: u64,
+    /// The namespace and name of the pod that was made last.
+    pub(super) newest_pod: Option<(String, String)>,
+    /// What all schedulers log.
+    pub(super) log: LogCounter,
     observer: ProcessId,
 }
 
 impl<'a> Simulation<'a> {
     fn new(plan: &'a Plan, registry: &'a Registry) -> Self {
+        guest::set(GuestMode::Fine);
         let (executor, setup) = (Arc::new(Executor::default()), &plan.setup);
         let clock = executor.clock().clone();
         let history = Arc::new(History::new(clock.clone()));
@@ -127,6 +136,8 @@ impl<'a> Simulation<'a> {
             faults: BTreeMap::new(),
             backup: None,
             named: 0,
+            newest_pod: None,
+            log: LogCounter::default(),
             observer,
             executor,
         };
@@ -140,6 +151,10 @@ impl<'a> Simulation<'a> {
         }
         for number in 0..self.plan.setup.nodes {
             self.act(&Act::AddNode { shape: self.plan.seed.rotate_left(number as u32), zone: number });
+        }
+        let PlannedSetup { forbidden_seconds: seconds, forbidden_kind: kind, .. } = self.plan.setup;
+        if seconds > 0 {
+            self.act(&Act::Forbidden { kind, seconds });
         }
         for index in 0..self.replicas.len() {
             self.start(index);
@@ -332,7 +347,7 @@ fn server_options(plan: &Plan) -> TestClusterOptions {
         kubelets: Some(Kubelets {
             start_delay: Duration::from_millis(300),
             stop_delay: None,
-            heartbeat: None,
+            heartbeat: Some(setup.heartbeat_seconds).filter(|every| *every > 0).map(Duration::from_secs),
         }),
         volumes: Some(Duration::from_millis(setup.provision_millis)),
         workloads: true,
@@ -372,10 +387,14 @@ fn configuration(setup: &PlannedSetup, scheduler: &str, elects: bool, registry: 
         ),
         false => String::new(),
     };
+    let guest = match setup.guest {
+        true => format!("  plugins: {{multiPoint: {{enabled: [{{name: {}}}]}}}}\n", guest::NAME),
+        false => String::new(),
+    };
     let text = format!(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
          leaderElection: {{leaderElect: {elects}, leaseDuration: {lease}s, renewDeadline: {deadline}s, retryPeriod: {retry}s}}\n\
-         percentageOfNodesToScore: {}\nprofiles:\n- schedulerName: {scheduler}\n{extenders}",
+         percentageOfNodesToScore: {}\nprofiles:\n- schedulerName: {scheduler}\n{guest}{extenders}",
         setup.percentage
     );
     let loaded = supercargo_config::load(&Source::new("simulated.yaml", text), registry);

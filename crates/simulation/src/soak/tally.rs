@@ -83,7 +83,9 @@ impl fmt::Display for SoakTally {
         let (users, faults) = (sorted(&self.users), sorted(&self.faults));
         for row in 0..users.len().max(faults.len()) {
             let cell = |cells: &[(String, String)]| {
-                cells.get(row).map_or_else(|| " | |".to_owned(), |(name, count)| format!(" {name} | {count} |"))
+                cells
+                    .get(row)
+                    .map_or_else(|| " | |".to_owned(), |(name, count)| format!(" {name} | {count} |"))
             };
             writeln!(f, "|{}{}", cell(&users), cell(&faults))?;
         }

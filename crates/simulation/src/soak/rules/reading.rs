@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use supercargo_model::quantity::Quantity;
 
+use crate::soak::objects::EXCLUSIVE;
+
 /// Amounts by resource; cpu in thousandths.
 pub(super) type Amounts = BTreeMap<String, i64>;
 
@@ -39,10 +41,19 @@ pub(super) fn demand(pod: &Value) -> Amounts {
     let mut sum = Amounts::from([("pods".to_owned(), 1)]);
     for container in containers(pod) {
         for (resource, asked) in amounts(&container["resources"]["requests"]) {
-            *sum.entry(resource).or_default() += asked;
+            let sum = sum.entry(resource).or_default();
+            *sum = sum.saturating_add(asked);
         }
     }
     sum
+}
+
+/// A claim of the pod's that is for one pod at a time.
+pub(super) fn exclusive_claim(pod: &Value) -> Option<String> {
+    let mut volumes = pod["spec"]["volumes"].as_array()?.iter();
+    let is_exclusive = |volume: &&Value| text(volume, &["persistentVolumeClaim", "claimName"]) == EXCLUSIVE;
+    volumes.find(is_exclusive)?;
+    Some(format!("{}/{EXCLUSIVE}", text(pod, &["metadata", "namespace"])))
 }
 
 pub(super) fn host_ports(pod: &Value) -> BTreeSet<i64> {

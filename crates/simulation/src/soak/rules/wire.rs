@@ -56,9 +56,6 @@ impl Rules {
         if is_binding {
             self.check_binding(process, request, &body);
         }
-        if resource == "events" && request.method == Method::Post {
-            self.check_event(process, &body);
-        }
         if is_eviction {
             self.check_eviction(process, text(&body, &["preconditions", "uid"]));
         }
@@ -154,12 +151,18 @@ impl Rules {
                 // Nobody knows whether it was given back.
                 self.state().lease.holder = None;
             }
-        } else if request.method != Method::Get {
+            return;
+        }
+        if request.method != Method::Get {
             let status = status.map_or("no answer".to_owned(), |status| status.to_string());
             let about = if resource == "events" { event_note(&request.body) } else { String::new() };
             self.history.say(process, format!("{request}: {status}{about}"));
         }
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        if resource == "events" && request.method == Method::Post {
+            // Not when it is sent: what was decided at the same moment may be told a little later.
+            self.check_event(process, &body);
+        }
         let took = self.clock.uptime().saturating_sub(sent);
         let answered = Answered { process, request, body: &body, status, took };
         let broken = self.state().conduct.answered(&answered);
@@ -179,13 +182,15 @@ impl Rules {
 
     /// A whole list tells all there is up to its version; a part of one, or a single object, says nothing about others.
     fn arrived(&self, process: &str, request: &Request, status: u16, body: &Bytes) {
-        let is_list = request.method == Method::Get && !request.path.contains("watch=");
+        let resource = resource_in(&request.path);
+        let is_list =
+            request.method == Method::Get && resource != "leases" && !request.path.contains("watch=");
         if !is_list || status != 200 || request.path.contains("limit=1&") || request.path.ends_with("limit=1")
         {
             return;
         }
         if let Some(version) = list_version(body) {
-            self.delivered(process, resource_in(&request.path), version);
+            self.delivered(process, resource, version);
         }
     }
 
@@ -239,8 +244,8 @@ fn list_version(answer: &[u8]) -> Option<u64> {
 }
 
 fn is_release(request: &Request) -> bool {
-    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-    text(&body, &["spec", "holderIdentity"]).is_empty()
+    const NOBODY: &[u8] = br#""holderIdentity":"""#;
+    request.body.windows(NOBODY.len()).any(|part| part == NOBODY)
 }
 
 fn event_note(body: &[u8]) -> String {
