@@ -4,6 +4,7 @@
 //! else comes to light in a run that has little else.
 
 use super::plan::{Act, ExtenderMode, FaultyVerb, GuestMode, Plan, PlannedSetup, PlannedStep, RequestFault};
+use super::objects::UNUSUAL_TEMPLATES;
 use crate::random::SeededRandom;
 
 /// The longest pause between two steps, in milliseconds, for the busiest and the quietest seeds.
@@ -19,6 +20,11 @@ const PACES: [u64; 3] = [1, 10, 60];
 /// What can be done besides creating pods and nodes, and what can go wrong: so many sorts.
 const DEEDS: u64 = 27;
 const FAULTS: u64 = 16;
+/// The first seeds are plainer: without races, guests, late permissions, heartbeats and what makes no sense. They have the
+/// first sorts only.
+const PLAIN_SEEDS: u64 = 100;
+const PLAIN_DEEDS: u64 = 25;
+const PLAIN_FAULTS: u64 = 14;
 /// How often nodes of a cluster that lives slowly tell that they are well, at least: kubelets do it every five minutes.
 const SLOW_HEARTBEAT_SECONDS: u64 = 300;
 /// How soon after a pod is made something happens to it, in milliseconds: while it is being scheduled or bound, or after.
@@ -27,8 +33,9 @@ const RACES_WITHIN_MILLIS: u64 = 12;
 /// The plan of a seed.
 pub fn plan(seed: u64) -> Plan {
     let random = &mut SeededRandom::new(seed);
-    let setup = setup(random);
-    let drawn = Swarm::new(random);
+    let is_plain = seed < PLAIN_SEEDS;
+    let setup = setup(random, is_plain);
+    let drawn = Swarm::new(random, is_plain);
     let (mut steps, mut now) = (Vec::new(), 1_000);
     let longest_pause = *random.one_of(&PAUSES_MILLIS);
     // Something to begin with.
@@ -66,6 +73,11 @@ pub fn paced_plan(seed: u64) -> Plan {
     plan
 }
 
+/// One of the usual sorts of pods, or of the unusual ones.
+fn any_template(random: &mut SeededRandom) -> u64 {
+    if random.per_mille(250) { *random.one_of(&UNUSUAL_TEMPLATES) } else { random.number() }
+}
+
 /// Mostly a while, sometimes nothing at all: things that happen at once are where races are.
 fn pause(random: &mut SeededRandom, longest: u64) -> u64 {
     match random.below(4) {
@@ -75,21 +87,29 @@ fn pause(random: &mut SeededRandom, longest: u64) -> u64 {
     }
 }
 
-fn setup(random: &mut SeededRandom) -> PlannedSetup {
-    PlannedSetup {
+fn setup(random: &mut SeededRandom, is_plain: bool) -> PlannedSetup {
+    let plain = PlannedSetup {
         replicas: *random.one_of(&[1, 1, 2, 2, 3]),
         beside: random.per_mille(250),
         lease_seconds: *random.one_of(&[15, 15, 30, 60]),
-        nodes: random.within(0, 2) + *random.one_of(&[0, 3, 8]),
+        nodes: random.within(1, 10),
         history: *random.one_of(&[20, 200, 2000]),
         bookmark_seconds: *random.one_of(&[0, 60, 300]),
         provision_millis: *random.one_of(&[10, 500, 20_000, NEVER_MILLIS]),
-        extender: random.per_mille(250),
+        extender: random.per_mille(200),
         percentage: *random.one_of(&[100, 100, 0, 30]),
+        ..PlannedSetup::default()
+    };
+    if is_plain {
+        return plain;
+    }
+    PlannedSetup {
+        nodes: random.within(0, 2) + *random.one_of(&[0, 3, 8]),
         guest: random.per_mille(150),
         forbidden_seconds: *random.one_of(&[0, 0, 0, 5, 30]),
         forbidden_kind: random.number(),
         heartbeat_seconds: *random.one_of(&[0, 0, 0, 10]),
+        ..plain
     }
 }
 
@@ -106,16 +126,21 @@ struct Swarm {
 }
 
 impl Swarm {
-    fn new(random: &mut SeededRandom) -> Self {
+    fn new(random: &mut SeededRandom, is_plain: bool) -> Self {
+        let (all_deeds, all_faults) =
+            if is_plain { (PLAIN_DEEDS, PLAIN_FAULTS) } else { (DEEDS, FAULTS) };
         let (many_deeds, many_faults) = (random.within(150, 900), *random.one_of(&[0, 100, 300, 700]));
-        let deeds: Vec<u64> = (0..DEEDS).filter(|_| random.per_mille(many_deeds)).collect();
-        let faults: Vec<u64> = (0..FAULTS).filter(|_| random.per_mille(many_faults)).collect();
+        let deeds: Vec<u64> = (0..all_deeds).filter(|_| random.per_mille(many_deeds)).collect();
+        let faults: Vec<u64> = (0..all_faults).filter(|_| random.per_mille(many_faults)).collect();
         let fault_share = if faults.is_empty() { 0 } else { *random.one_of(&[50, 150, 400]) };
-        let templates = match random.below(2) {
-            0 => Vec::new(),
-            _ => (0..random.within(1, 3)).map(|_| random.number()).collect(),
-        };
-        Self { deeds, faults, fault_share, templates, races: random.per_mille(400) }
+        let mut drawn = Self { deeds, faults, fault_share, templates: Vec::new(), races: false };
+        if !is_plain {
+            if random.per_mille(500) {
+                drawn.templates = (0..random.within(1, 3)).map(|_| any_template(random)).collect();
+            }
+            drawn.races = random.per_mille(400);
+        }
+        drawn
     }
 
     fn template(&self, random: &mut SeededRandom) -> u64 {
@@ -144,25 +169,25 @@ impl Swarm {
     }
 
     fn deed(&self, random: &mut SeededRandom, sort: u64) -> Act {
-        let (pick, template) = (random.number(), self.template(random));
+        let pick = random.number();
         match sort {
             0 => Act::RemoveNode { pick },
             1 => Act::NodeDies { pick },
             2 => Act::RecreateNode { pick, shape: random.number() },
-            3 => Act::Cordon { pick, on: random.per_mille(500) },
-            4 => Act::Taint { pick, on: random.per_mille(500) },
+            3 => Act::Cordon { pick, on: random.per_mille(400) },
+            4 => Act::Taint { pick, on: random.per_mille(400) },
             5 => Act::RelabelNode { pick, zone: random.number() },
             6 => Act::ResizeNode { pick, shape: random.number() },
             7 => Act::Drain { pick },
             8 => Act::DeletePod { pick },
-            9 => Act::RecreatePod { pick, template },
+            9 => Act::RecreatePod { pick, template: self.template(random) },
             10 => Act::RelabelPod { pick },
             11 => Act::TolerateMore { pick },
-            12 => Act::CreateGated { template, count: random.within(1, 3) },
+            12 => Act::CreateGated { template: self.template(random), count: random.within(1, 3) },
             13 => Act::OpenGate { pick },
-            14 => Act::Deploy { template, replicas: random.within(1, 6) },
+            14 => Act::Deploy { template: self.template(random), replicas: random.within(1, 6) },
             15 => Act::Scale { pick, replicas: random.within(0, 8) },
-            16 => Act::Roll { pick, template },
+            16 => Act::Roll { pick, template: self.template(random) },
             17 => Act::DeleteDeployment { pick },
             18 => Act::AddBudget { app: random.number(), min_available: random.within(0, 4) },
             19 => Act::RemoveBudget { pick },
@@ -170,9 +195,9 @@ impl Swarm {
             21 => Act::DeleteNamespace { pick },
             22 => Act::AddVolume { zone: random.number() },
             23 => Act::ForeignBinds { pick, node: random.number() },
-            24 => Act::OddNode { pick },
-            25 => Act::RaceNewest { sort: random.number(), pick },
-            _ => Act::ForeignPod { template, node: random.number() },
+            25 => Act::OddNode { pick },
+            26 => Act::RaceNewest { sort: random.number(), pick },
+            _ => Act::ForeignPod { template: self.template(random), node: random.number() },
         }
     }
 }

@@ -22,8 +22,17 @@ pub(super) const KINDS: [&str; 6] =
 /// The gate that gated pods have.
 pub(super) const GATE: &str = "example.com/gate";
 /// How many sorts of pods there are; those from the claims on, and what makes no sense, are not for deployments.
-const TEMPLATES: u64 = 22;
+const TEMPLATES: u64 = 18;
+/// Further sorts, which are there only where they are asked for: an exclusive claim, a class and a claim that are not
+/// there, and more than anybody has.
+pub(super) const UNUSUAL_TEMPLATES: [u64; 4] = [u64::MAX, u64::MAX - 1, u64::MAX - 2, u64::MAX - 3];
 const WITHOUT_CLAIMS: u64 = 16;
+
+/// The sort that a number stands for.
+fn sort_of(template: u64) -> u64 {
+    let unusual = UNUSUAL_TEMPLATES.iter().position(|unusual| *unusual == template);
+    unusual.map_or(template % TEMPLATES, |place| TEMPLATES + place as u64)
+}
 
 /// A name and a number in one.
 pub(super) fn zone(number: u64) -> String {
@@ -91,7 +100,7 @@ pub(super) fn pod(wanted: &Wanted<'_>) -> (Value, Option<Value>) {
 
 fn claim(wanted: &Wanted<'_>, spec: &mut Value) -> Option<Value> {
     let own = format!("{}-data", wanted.name);
-    let (name, class, mode) = match wanted.template % TEMPLATES {
+    let (name, class, mode) = match sort_of(wanted.template) {
         16 => (own, PROVISIONED, "ReadWriteOnce"),
         17 => (own, BY_HAND, "ReadWriteOnce"),
         // One claim for all of a namespace, and for one of them at a time.
@@ -179,7 +188,7 @@ pub(super) fn beginnings() -> Vec<Value> {
 
 /// Labels and spec of a sort of pods.
 fn template(sort: u64) -> (Value, Value) {
-    let sort = sort % TEMPLATES;
+    let sort = sort_of(sort);
     let app = format!("app-{sort}");
     let labels = json!({"app": app, "size": if sort.is_multiple_of(2) { "even" } else { "odd" }});
     let selector = json!({"matchLabels": {"app": app}});
