@@ -26,7 +26,7 @@ use supercargo_testcluster::ApiServer;
 use tokio::sync::oneshot;
 
 use crate::{
-    scenario::Metrics,
+    scenario::MetricReadings,
     world::{Link, SimulatedWorld},
 };
 
@@ -156,7 +156,7 @@ impl SchedulerProcess {
     }
 
     /// What it has counted.
-    pub fn metrics(&self) -> Metrics {
+    pub fn metrics(&self) -> MetricReadings {
         locked(&self.meter.0).metrics()
     }
 }
@@ -177,13 +177,13 @@ struct Counters(Mutex<CountedSoFar>);
 
 #[derive(Default)]
 struct CountedSoFar {
-    metrics: Metrics,
+    metrics: MetricReadings,
     waiting: QueueCounts,
     incoming: Incoming,
 }
 
 impl CountedSoFar {
-    fn metrics(&self) -> Metrics {
+    fn metrics(&self) -> MetricReadings {
         let queues = [
             ("active", self.waiting.active),
             ("backoff", self.waiting.backoff),
@@ -195,7 +195,7 @@ impl CountedSoFar {
             *incoming.entry(format!("{}>{}", cause.label(), queue.name())).or_default() += *count as i64;
         }
         let pending = queues.into_iter().map(|(queue, pods)| (queue.to_owned(), pods as i64)).collect();
-        Metrics { pending, incoming, ..self.metrics.clone() }
+        MetricReadings { pending, incoming, ..self.metrics.clone() }
     }
 }
 
