@@ -1,8 +1,11 @@
 //! Clusters' lives under faults: a few here, the same every time; `cargo sim` runs as many as one likes.
 
+use std::{fs, path::Path};
+
 use serde::Deserialize;
 use supercargo_simulation::soak::{
-    Act, BrokenRule, Plan, PlannedSetup, PlannedStep, SimulationRule, plan, run, shrink, soak_registry,
+    Act, BrokenRule, Plan, PlannedSetup, PlannedStep, SimulationRule, SoakTally, plan, run, shrink,
+    soak_registry,
 };
 
 /// A plan that found something once. The plan rather than its seed: what is drawn from a seed changes.
@@ -24,6 +27,18 @@ fn what_was_found_once_stays_mended() {
     for Regression { found, plan } in regressions {
         assert_eq!(violations(&plan), [], "seed {}, which found: {found}", plan.seed);
     }
+}
+
+/// `cargo sim … --tally crates/simulation/tests/data/tally.json` counts a run, `cargo sim --figures` on that file prints the
+/// table.
+#[test]
+fn the_document_has_the_figures_of_the_last_run() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| fs::read_to_string(here.join(file)).expect("the file is there");
+    let tally: SoakTally = serde_json::from_str(&read("tests/data/tally.json")).expect("it reads");
+    let table = tally.to_string();
+    let hint = "hint: cargo sim --figures crates/simulation/tests/data/tally.json";
+    assert!(read("../../docs/reliability.md").contains(&table), "{hint}\n{table}");
 }
 
 #[test]

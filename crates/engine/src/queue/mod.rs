@@ -298,7 +298,7 @@ impl SchedulingQueue {
     ) -> Option<QueuePlace> {
         let at = at.into();
         // What its status does not say yet holds already.
-        let is_nominated = nominations.node_of(uid).is_some();
+        let nominated = nominations.node_of(uid).cloned();
         if !(bugs::is_on(Bug::DeletedPodKeepsNomination) && why == Removal::Deleted) {
             nominations.forget(uid);
         }
@@ -314,8 +314,10 @@ impl SchedulingQueue {
         }
         let gone = [ClusterEvent::new(EventResource::UnscheduledPod, ActionType::Delete)];
         self.tell_others(&gone, &Change::Pod(Some(&entry.pod), None), at);
-        if why == Removal::Deleted && (is_nominated || entry.pod.nominated_node.is_some()) {
-            self.claim_dropped(&entry.pod, at);
+        if why == Removal::Deleted
+            && let Some(node) = nominated.or_else(|| entry.pod.nominated_node.clone())
+        {
+            self.claim_dropped(&Pod { nominated_node: Some(node), ..Pod::clone(&entry.pod) }, at);
         }
         Some(place)
     }

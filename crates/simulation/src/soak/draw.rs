@@ -3,8 +3,8 @@
 //! Each seed does only some of the things that can be done, and lets only some things go wrong: what hides behind much
 //! else comes to light in a run that has little else.
 
-use super::plan::{Act, ExtenderMode, FaultyVerb, GuestMode, Plan, PlannedSetup, PlannedStep, RequestFault};
 use super::objects::UNUSUAL_TEMPLATES;
+use super::plan::{Act, ExtenderMode, FaultyVerb, GuestMode, Plan, PlannedSetup, PlannedStep, RequestFault};
 use crate::random::SeededRandom;
 
 /// The longest pause between two steps, in milliseconds, for the busiest and the quietest seeds.
@@ -127,8 +127,7 @@ struct Swarm {
 
 impl Swarm {
     fn new(random: &mut SeededRandom, is_plain: bool) -> Self {
-        let (all_deeds, all_faults) =
-            if is_plain { (PLAIN_DEEDS, PLAIN_FAULTS) } else { (DEEDS, FAULTS) };
+        let (all_deeds, all_faults) = if is_plain { (PLAIN_DEEDS, PLAIN_FAULTS) } else { (DEEDS, FAULTS) };
         let (many_deeds, many_faults) = (random.within(150, 900), *random.one_of(&[0, 100, 300, 700]));
         let deeds: Vec<u64> = (0..all_deeds).filter(|_| random.per_mille(many_deeds)).collect();
         let faults: Vec<u64> = (0..all_faults).filter(|_| random.per_mille(many_faults)).collect();
