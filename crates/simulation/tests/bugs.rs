@@ -60,11 +60,7 @@ const NOT_PROVEN_YET: &[Bug] = &[
     Bug::EventInFlightLost,
     Bug::ExtenderRefusalForgotten,
     Bug::ExtenderWaitedForEver,
-    Bug::ForbiddenCountsAsSynced,
-    Bug::ForeignBindingAborts,
-    Bug::LeaseByWallClock,
     Bug::LeaseKeptAfterDeadline,
-    Bug::LeaseStolenEarly,
     Bug::NoNodesPanics,
     Bug::RemovedTaintUnseen,
     Bug::ReservationLeaked,
@@ -88,12 +84,16 @@ found! {
     deleted_pod_keeps_nomination: DeletedPodKeepsNomination from 1 within 3 by NothingLeftBehind;
     equals_are_evicted: EqualsAreEvicted from 3 within 3 by EvictionsUseful;
     failure_kept: FailureKept from 1 within 3 by NothingLeftBehind;
+    forbidden_counts_as_synced: ForbiddenCountsAsSynced from 103 within 1 by CacheEqualsServer;
+    foreign_binding_aborts: ForeignBindingAborts from 104 within 1 by NeverEnds;
     foreign_pods_not_counted: ForeignPodsNotCounted from 5 within 3 by CacheEqualsServer;
     free_room_wraps: FreeRoomWraps from 9 within 3 by NothingGivenTwice;
     freed_port_unseen: FreedPortUnseen from 12 within 3 by NobodyForgotten;
     gate_opened_unseen: GateOpenedUnseen from 7 within 3 by NobodyForgotten;
     gone_is_not_relisted: GoneIsNotRelisted from 5 within 3 by NothingLeftBehind;
     hopeless_pod_holds_up_others: HopelessPodHoldsUpOthers from 6 within 3 by NobodyForgotten;
+    lease_by_wall_clock: LeaseByWallClock from 100 within 1 by LeaseAndIdentity;
+    lease_stolen_early: LeaseStolenEarly from 100 within 1 by LeaseAndIdentity;
     leaving_victims_unseen: LeavingVictimsUnseen from 5 within 3 by NobodyForgotten;
     message_of_another_pod: MessageOfAnotherPod from 1 within 3 by WrittenAsDecided;
     namespace_labels_unseen: NamespaceLabelsUnseen from 5 within 3 by CacheEqualsServer;
