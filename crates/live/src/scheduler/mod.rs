@@ -279,7 +279,6 @@ impl Scheduler {
         loop {
             self.take_what_waits();
             self.report_stats();
-            self.look_up_unconfirmed();
             if (&mut stop).now_or_never().is_some() || self.is_deposed() {
                 break;
             }
@@ -449,13 +448,14 @@ impl Scheduler {
         }
     }
 
-    /// Tells how things stand, about once a second.
+    /// Tells how things stand, about once a second, and looks up what should have been shown by then.
     fn report_stats(&mut self) {
         let now = self.world.uptime();
         if now < self.next_report {
             return;
         }
         self.next_report = now + STATS_EVERY;
+        self.look_up_unconfirmed(now);
         self.meter.leads(self.lease.as_ref().is_none_or(Lease::is_held));
         let refused = self.queue.refused_by_plugin();
         let mut waiting = self.queue.counts();

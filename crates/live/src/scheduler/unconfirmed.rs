@@ -17,8 +17,7 @@ const MAX_LOOKED_UP: usize = 16;
 
 impl Scheduler {
     /// Looks bindings up that have been made for some time, and that the watch has not shown.
-    pub(super) fn look_up_unconfirmed(&mut self) {
-        let now = self.world.uptime();
+    pub(super) fn look_up_unconfirmed(&mut self, now: Duration) {
         if now < self.next_look_up {
             return;
         }

@@ -19,7 +19,7 @@ use supercargo_live::scheduler::inspector::Inspector;
 use supercargo_manifest::Source;
 use supercargo_scheduler::ExtenderTransport;
 use supercargo_testcluster::{
-    ApiServer, ClusterBackup, FaultPlan, FaultRule, Kubelets, SeenChange, TestClusterOptions,
+    ApiServer, ClusterBackup, FaultPlan, FaultRule, Kubelets, SeenChange, TestClusterOptions, Violation,
 };
 
 use super::{
@@ -53,6 +53,9 @@ pub struct LifeOutcome {
     pub fingerprint: u64,
     /// How many pods were bound.
     pub bindings: usize,
+    /// How many bindings came to a node that had no room for them by then, whether or not that could be known when they
+    /// were decided.
+    pub overfilled: usize,
 }
 
 /// Runs a plan. Whatever ends the run before its time is a broken rule, too.
@@ -65,6 +68,10 @@ pub fn run(plan: &Plan, registry: &Registry) -> LifeOutcome {
         simulation.rules.broken(SimulationRule::NeverEnds, format!("a panic: {}", said.unwrap_or_default()));
     }
     simulation.outcome()
+}
+
+fn is_overfilled(violation: &Violation) -> bool {
+    matches!(violation, Violation::OverAllocatable { .. })
 }
 
 /// One of the schedulers: its process comes and goes, its name stays.
@@ -163,6 +170,7 @@ impl<'a> Simulation<'a> {
             cluster_time: self.executor.clock().uptime(),
             fingerprint: self.history.fingerprint(),
             bindings: self.server.bindings().len(),
+            overfilled: self.server.violations().iter().filter(|violation| is_overfilled(violation)).count(),
         }
     }
 
