@@ -56,7 +56,7 @@ impl DynamicResources {
 }
 
 fn check(pod: &Pod) -> Verdict {
-    if pod.spec.resource_claims == 0 { Ok(()) } else { Err(Status::unresolvable(NOT_BUILT)) }
+    if pod.spec.resource_claims.is_empty() { Ok(()) } else { Err(Status::unresolvable(NOT_BUILT)) }
 }
 
 impl PreEnqueue for DynamicResources {
