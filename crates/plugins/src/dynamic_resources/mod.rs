@@ -1,5 +1,7 @@
 //! Dynamic resource allocation. It is not built yet: pods with resource claims are refused, and told so.
 
+pub mod allocator;
+
 use std::sync::Arc;
 
 use serde::Deserialize;
