@@ -20,6 +20,7 @@ mod budget;
 mod checker;
 mod cost;
 mod declarations;
+mod estimate;
 mod eval;
 mod functions;
 mod go_regex;
@@ -48,6 +49,9 @@ use value::{MapValue, Value};
 
 /// What one evaluation may cost.
 pub const COST_LIMIT: u64 = 1_000_000;
+
+/// What the API server takes as a new selector.
+pub const LONGEST_EXPRESSION_BYTES: usize = 10 * 1024;
 
 /// A compiled expression.
 #[derive(Debug)]
@@ -150,6 +154,16 @@ impl DeviceSelector {
                 message: format!("compilation failed: {}", issues.display(&SourceText::new(expression))),
             }),
         }
+    }
+
+    /// The most that the expression can cost, as the API server estimates it: it takes new selectors up to [`COST_LIMIT`], and
+    /// up to [`LONGEST_EXPRESSION_BYTES`].
+    ///
+    /// # Errors
+    /// If it does not compile.
+    pub fn estimated_cost(expression: &str) -> Result<u64, SelectorDefect> {
+        Self::compile(expression)?;
+        Self::check(expression).map(|checked| estimate::largest_cost(&checked))
     }
 
     /// Whether the device is selected.

@@ -4,8 +4,8 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use std::io::Read;
 use supercargo_cel::{
-    DeviceFact, DeviceFacts, DeviceSelector, EvaluationError, EvaluationErrorKind, SelectableDevice,
-    SelectorDefectKind,
+    COST_LIMIT, DeviceFact, DeviceFacts, DeviceSelector, EvaluationError, EvaluationErrorKind,
+    LONGEST_EXPRESSION_BYTES, SelectableDevice, SelectorDefectKind,
 };
 
 fn rows() -> Vec<Value> {
@@ -70,6 +70,23 @@ fn ours(row: &Value) -> Value {
         found["cost"] = evaluated.cost.into();
     }
     found
+}
+
+#[test]
+fn the_api_server_s_estimate_is_the_same() {
+    let mut different = Vec::new();
+    for row in rows() {
+        let expression = row["expression"].as_str().unwrap();
+        let estimated = DeviceSelector::estimated_cost(expression).ok();
+        let accepted =
+            estimated.is_some_and(|cost| cost <= COST_LIMIT && expression.len() <= LONGEST_EXPRESSION_BYTES);
+        let expected = (row["maxCost"].as_u64(), row["accepted"].as_bool().unwrap());
+        if (estimated, accepted) != expected {
+            different
+                .push(format!("{expression}\n  expected {expected:?}\n  found {:?}", (estimated, accepted)));
+        }
+    }
+    assert!(different.is_empty(), "{} differences:\n{}", different.len(), different.join("\n"));
 }
 
 #[test]

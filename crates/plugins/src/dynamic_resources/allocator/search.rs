@@ -543,10 +543,9 @@ impl<'c, 's> Search<'c, 's> {
 
     fn unmark(&mut self, at: At, chosen: &Chosen<'_>) {
         if !chosen.is_shared {
-            if let Some(claims) = self.allocating.get_mut(&chosen.place) {
-                if let Some(last) = claims.iter().rposition(|claim| *claim == at.claim) {
-                    claims.remove(last);
-                }
+            let claims = self.allocating.entry(chosen.place).or_default();
+            if let Some(last) = claims.iter().rposition(|claim| *claim == at.claim) {
+                claims.remove(last);
             }
             return;
         }
