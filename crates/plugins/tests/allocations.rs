@@ -90,13 +90,11 @@ impl World {
         let mut in_use = DevicesInUse::default();
         self.claims.values().filter_map(|claim| claim.allocation.as_ref()).for_each(|held| in_use.add(held));
         self.in_flight.iter().for_each(|held| in_use.add(held));
-        let slices: Vec<&ResourceSlice> = self.slices.iter().collect();
-        let classes = self.classes.iter().map(|(name, class)| (name.clone(), class)).collect();
-        let supply = DeviceSupply { slices: &slices, in_use: &in_use, classes: &classes };
+        let supply = DeviceSupply::new(&self.slices, self.classes.values(), &in_use);
         let node = &self.nodes[node];
         let question = NodeInQuestion { name: &node.name, labels: &node.labels };
         let claims: Vec<&ResourceClaim> = claims.iter().map(|key| &self.claims[key]).collect();
-        allocate(supply, question, &claims, &mut self.selectors, &mut || "<share>".into())
+        allocate(&supply, question, &claims, &mut self.selectors, &mut || "<share>".into())
     }
 
     /// The pod's claims that have no devices yet, in its order; `None` if one is not there.

@@ -78,15 +78,39 @@ pub enum AllocationError {
     Node(String),
 }
 
-/// What is there to be allocated.
-#[derive(Clone, Copy)]
+/// What is there to be allocated. It is put together once for all nodes.
 pub struct DeviceSupply<'c> {
-    /// All slices, by name.
-    pub slices: &'c [&'c ResourceSlice],
-    /// What others have.
-    pub in_use: &'c DevicesInUse,
-    /// The classes by name.
-    pub classes: &'c BTreeMap<Name, &'c DeviceClass>,
+    /// Slices of one node, by its name.
+    on_node: HashMap<&'c str, Vec<&'c ResourceSlice>>,
+    /// Slices that more than one node can reach, and counters.
+    shared: Vec<&'c ResourceSlice>,
+    /// By driver and pool.
+    of_pool: HashMap<(&'c str, &'c str), Vec<&'c ResourceSlice>>,
+    in_use: &'c DevicesInUse,
+    classes: HashMap<&'c str, &'c DeviceClass>,
+}
+
+impl<'c> DeviceSupply<'c> {
+    /// What slices offer and others leave.
+    pub fn new(
+        slices: impl IntoIterator<Item = &'c ResourceSlice>,
+        classes: impl IntoIterator<Item = &'c DeviceClass>,
+        in_use: &'c DevicesInUse,
+    ) -> Self {
+        let classes = classes.into_iter().map(|class| (&*class.name, class)).collect();
+        let (on_node, of_pool) = (HashMap::new(), HashMap::new());
+        let mut supply = Self { on_node, shared: Vec::new(), of_pool, in_use, classes };
+        for slice in slices {
+            supply.of_pool.entry((&*slice.driver, &*slice.pool.name)).or_default().push(slice);
+            match slice.node_name.as_deref().filter(|name| !name.is_empty()) {
+                Some(node) if slice.shared_counters.is_empty() => {
+                    supply.on_node.entry(node).or_default().push(slice);
+                }
+                _ => supply.shared.push(slice),
+            }
+        }
+        supply
+    }
 }
 
 /// The node that is asked about.
@@ -103,14 +127,14 @@ pub struct NodeInQuestion<'n> {
 /// # Errors
 /// What is wrong with a claim, a class, a slice or a selector.
 pub fn allocate(
-    supply: DeviceSupply<'_>,
+    supply: &DeviceSupply<'_>,
     node: NodeInQuestion<'_>,
     claims: &[&ResourceClaim],
     selectors: &mut SelectorCache,
     new_share: &mut dyn FnMut() -> Name,
 ) -> Result<Option<Vec<ClaimAllocation>>, AllocationError> {
-    let pools = pools::gather(&supply, &node).map_err(AllocationError::Pod)?;
-    let mut search = search::Search::new(&supply, &node, claims, &pools, selectors)?;
+    let pools = pools::gather(supply, &node).map_err(AllocationError::Pod)?;
+    let mut search = search::Search::new(supply, &node, claims, &pools, selectors)?;
     if search.run()? {
         return outcome::results(&search, new_share).map(Some);
     }

@@ -103,7 +103,8 @@ pub(super) fn gather<'c>(
     node: &NodeInQuestion<'_>,
 ) -> Result<Vec<Pool<'c>>, String> {
     let mut found: BTreeMap<(Name, Name), Vec<&'c ResourceSlice>> = BTreeMap::new();
-    for slice in supply.slices {
+    let of_node = supply.on_node.get(node.name).into_iter().flatten();
+    for slice in of_node.chain(&supply.shared).copied() {
         let is_concerned = concerns(slice, node).map_err(|why| format!("gather pool information: {why}"))?;
         if !is_concerned {
             continue;
@@ -133,14 +134,14 @@ fn pool<'c>(
     let generation = slices[0].pool.generation;
     let mut elsewhere = Vec::new();
     if slices.len() as i64 != expected {
-        let of_pool = supply.slices.iter().filter(|slice| slice.driver == driver && slice.pool.name == name);
+        let of_pool = supply.of_pool.get(&(&*driver, &*name));
         let mut all = Vec::new();
-        for slice in of_pool {
+        for slice in of_pool.into_iter().flatten().copied() {
             if slice.pool.generation > generation {
                 return None;
             }
             if slice.pool.generation == generation {
-                all.push(*slice);
+                all.push(slice);
             }
         }
         if all.len() as i64 != expected {

@@ -185,7 +185,7 @@ impl<'c, 's> Search<'c, 's> {
         if asked.device_class_name.is_empty() {
             return failed(format!("{at}: missing device class name (unsupported request type?)"));
         }
-        let Some(class) = supply.classes.get(&asked.device_class_name) else {
+        let Some(class) = supply.classes.get(&*asked.device_class_name) else {
             let class = &asked.device_class_name;
             return failed(format!(
                 "{at}: could not retrieve device class {class}: deviceclass.resource.k8s.io \"{class}\" not found"
