@@ -1,5 +1,5 @@
 //! What kube-scheduler 1.36.4 allocates on every node that it finds feasible, what it cannot allocate, and what it says about
-//! claims that cannot be decided (tests/conformance/dra).
+//! claims that cannot be decided (tests/data/dra, described in its README.md).
 
 use flate2::read::GzDecoder;
 use serde_json::Value;
@@ -22,8 +22,9 @@ use supercargo_plugins::dynamic_resources::allocator::{
 const EXTENDED: &str = "<extended-resources>";
 
 fn scenarios() -> Vec<Value> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/dra");
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/dra");
+    let all = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = all.filter(|path| path.extension().is_some_and(|end| end == "gz")).collect();
     files.sort();
     files
         .iter()

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
 
 use crate::{Name, Quantity, quantity::QuantityError};
 
@@ -41,18 +41,41 @@ impl FromStr for DeviceQuantity {
 
 impl<'de> Deserialize<'de> for DeviceQuantity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Text(Name),
-            Whole(i64),
-        }
-        let written = match Written::deserialize(deserializer)? {
-            Written::Text(text) => text,
-            Written::Whole(value) => value.to_string().into(),
-        };
-        let amount = written.parse().map_err(serde::de::Error::custom)?;
-        Ok(Self { written, amount })
+        deserializer.deserialize_any(Written)
+    }
+}
+
+/// A text, or a number that was not put in quotes; null is nothing, as in Kubernetes.
+struct Written;
+
+impl Visitor<'_> for Written {
+    type Value = DeviceQuantity;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a quantity such as 40Gi")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<DeviceQuantity, E> {
+        text.trim().parse().map_err(|error: QuantityError| {
+            // The manifest crate shows such a last line as the hint of the problem.
+            E::custom(format_args!("{error}\nhint: {}", error.hint()))
+        })
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<DeviceQuantity, E> {
+        self.visit_str(&value.to_string())
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<DeviceQuantity, E> {
+        self.visit_str("0")
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<DeviceQuantity, E> {
+        self.visit_str(&value.to_string())
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<DeviceQuantity, E> {
+        self.visit_str(&value.to_string())
     }
 }
 
