@@ -10,6 +10,7 @@ use crate::{
     ApiResource, Key, Name,
     config_map::ConfigMap,
     custom::{CustomObject, Declared},
+    devices::{DeviceClass, ResourceClaim, ResourceSlice},
     kind::for_each_kind,
     meta::Meta,
     node::Node,
