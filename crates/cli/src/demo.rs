@@ -29,7 +29,7 @@ use crate::{
     page::{ClusterColumns, ClusterLook},
     run::{WatchedScheduler, runtime, start_watched, stop_on_signal},
 };
-use objects::{NAMESPACE, node, pod, pod_name};
+use objects::{NAMESPACE, cores, node, pod, pod_name};
 use screen::{DemoFigures, DemoScreen, ZoneLoad, microseconds};
 use story::Story;
 
@@ -38,6 +38,8 @@ const LIFETIME: Duration = Duration::from_secs(45);
 const TICK: Duration = Duration::from_millis(50);
 /// How long a round of the story takes, at most.
 const ROUND: Duration = Duration::from_secs(45);
+/// How many cores the nodes of a test cluster have.
+const NODE_CORES: usize = 16;
 /// How many of the pods that wait are shown.
 const SHOWN_WAITING: usize = 3;
 
@@ -73,7 +75,8 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
     let loaded = load_configuration(options.config.as_ref(), console, registry)?;
     let cluster = start_cluster(with_controllers(options.port))?;
-    fill(&cluster, options.nodes)?;
+    let at_a_time = options.rate as f64 * LIFETIME.as_secs_f64();
+    fill(&cluster, options.nodes, cores(options.nodes, at_a_time))?;
     console.note(NOTICE);
     let runtime = runtime()?;
     let stop = CancellationToken::new();
@@ -121,9 +124,9 @@ fn start_cluster(options: TestClusterOptions) -> Result<TestCluster, Problem> {
     })
 }
 
-/// Fills a cluster with nodes of three zones, a tenth of them with a GPU.
-pub(crate) fn fill(cluster: &TestCluster, nodes: usize) -> Result<(), Problem> {
-    let made = cluster.create_many((0..nodes).map(node));
+/// Fills a cluster with nodes of three zones, a tenth of them with GPUs.
+fn fill(cluster: &TestCluster, nodes: usize, cores: usize) -> Result<(), Problem> {
+    let made = cluster.create_many((0..nodes).map(|i| node(i, cores)));
     made.map_err(|refusal| Problem::error(format!("cannot make nodes: {}", refusal.message())))
 }
 
@@ -345,7 +348,7 @@ impl ClusterCommand {
 pub(crate) fn run_cluster(options: &ClusterCommand, console: &mut Console) -> Result<Ending, Failure> {
     let cluster = start_cluster(options.cluster_options())?;
     console.note(NOTICE);
-    fill(&cluster, options.nodes)?;
+    fill(&cluster, options.nodes, NODE_CORES)?;
     console.line(cluster.url())?;
     console.flush()?;
     let stop = CancellationToken::new();

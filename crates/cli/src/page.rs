@@ -49,6 +49,18 @@ pub(crate) const QUEUE_PATH: &str = "/supercargo/v1/queue";
 /// paths there.
 pub(crate) const EXPLAIN_PATH: &str = "/supercargo/v1/explain";
 
+/// All of them.
+pub(crate) const PATHS: [&str; 8] = [
+    ABOUT_PATH,
+    CLUSTER_PATH,
+    NODE_PATH,
+    NOW_PATH,
+    CONFIGURATION_PATH,
+    DECISIONS_PATH,
+    QUEUE_PATH,
+    EXPLAIN_PATH,
+];
+
 /// How many nodes may be asked about at a time: nobody is scheduled meanwhile.
 pub(crate) const MAX_NODES: usize = 20;
 /// How many decisions or pods are told, unless the caller says otherwise.

@@ -18,8 +18,8 @@ use crate::{
     objects::{Inputs, tell_extenders},
     output::Console,
     page::{
-        self,
-        offline::{OfflineAnswers, OfflineCluster, PATHS},
+        self, PATHS,
+        offline::{OfflineAnswers, OfflineCluster},
     },
     run::{runtime, stop_on_signal},
 };

@@ -8,16 +8,19 @@ pub(super) const NAMESPACE: &str = "default";
 pub(super) const SHOP: &str = "shop";
 pub(super) const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 pub(super) const GPU: &str = "example.com/gpu";
+/// The largest pod of the stream has to fit; and no node is as large as the pod that waits for one wants it.
+const MIN_CORES: usize = 4;
+const MAX_CORES: usize = 48;
 const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
-/// Training on spare GPUs gives way to everybody, and what is urgent to nobody.
-const SPARE_PRIORITY: i32 = -100;
+/// Other training has none.
 const URGENT_PRIORITY: i32 = 100_000;
 
-/// A node; every tenth has GPUs.
-pub(super) fn node(i: usize) -> Value {
+/// A node with so many cores; every tenth has GPUs.
+pub(super) fn node(i: usize, cores: usize) -> Value {
     let name = format!("node-{i:04}");
     let gpu = i.is_multiple_of(10);
-    let mut amounts = json!({"cpu": "16", "memory": "64Gi", "pods": "110", "ephemeral-storage": "100Gi"});
+    let (cpu, memory) = (cores.to_string(), format!("{}Gi", 4 * cores));
+    let mut amounts = json!({"cpu": cpu, "memory": memory, "pods": "110", "ephemeral-storage": "100Gi"});
     if gpu {
         amounts[GPU] = "4".into();
     }
@@ -50,6 +53,14 @@ pub(super) fn recovered(mut node: Value) -> Value {
     node["spec"]["taints"] = json!([]);
     node["status"]["conditions"][0]["status"] = "True".into();
     node
+}
+
+/// How many cores a node needs for the stream of pods to fill the cluster to two thirds or so.
+pub(super) fn cores(nodes: usize, pods_at_a_time: f64) -> usize {
+    const MEAN_CORES: f64 = 0.78;
+    const FILLED: f64 = 0.7;
+    let needed = pods_at_a_time * MEAN_CORES / FILLED / nodes.max(1) as f64;
+    (needed.round() as usize).clamp(MIN_CORES, MAX_CORES)
 }
 
 /// Which pod of the stream has a name, if one has.
@@ -107,9 +118,9 @@ fn whole(name: &str, app: &str, spec: Value) -> Value {
            "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": app}}, "spec": spec})
 }
 
-/// Low-priority training on one GPU.
+/// Training on one GPU.
 pub(super) fn spare(name: &str) -> Value {
-    on_gpus(name, "spare", 1, SPARE_PRIORITY)
+    on_gpus(name, "spare", 1, 0)
 }
 
 /// Training that cannot wait, on two GPUs.
@@ -157,6 +168,15 @@ pub(super) fn version(number: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_are_as_large_as_the_stream_needs() {
+        // 50 a second for 45 s: 2,250 × 0.78 / 0.7 / 300 = 8.4.
+        assert_eq!(cores(300, 2250.0), 8);
+        // 90,000 × 0.78 / 0.7 / 5,000 = 20.1.
+        assert_eq!(cores(5000, 90_000.0), 20);
+        assert_eq!((cores(1000, 1.0), cores(1, 90_000.0), cores(0, 0.0)), (4, 48, 4));
+    }
 
     #[test]
     fn a_pod_of_the_stream_is_known_by_its_name() {

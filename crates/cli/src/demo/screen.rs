@@ -134,12 +134,11 @@ impl DemoScreen {
         let rates: Vec<f64> = self.rates.iter().map(|rate| rate / most).collect();
         lines.push(cut_painted(
             format!(
-                "  {:>6.0} decisions a second  p50 {}  p99 {}  {} pods bound of {}  ",
+                "  {:>6.0} decisions a second  p50 {}  p99 {}  {} pods bound  ",
                 figures.rate,
                 microseconds(figures.p50_microseconds),
                 microseconds(figures.p99_microseconds),
-                figures.bound,
-                figures.created
+                figures.bound
             ),
             &rates,
             width,

@@ -48,7 +48,7 @@ const CHAPTERS: [(f64, Chapter); 8] = [
     (0.56, Chapter::Recover),
     (0.6, Chapter::Crowd),
     (0.74, Chapter::Preempt),
-    (0.96, Chapter::CleanUp),
+    (0.95, Chapter::CleanUp),
 ];
 
 impl Chapter {
@@ -211,14 +211,16 @@ impl<'c> Story<'c> {
         self.tell_spread(now)?;
         let pods =
             self.cluster.list_selected("pods", NAMESPACE, &format!("app={SHOP}"), "").map_err(refused)?;
-        let Some(name) = pods.iter().find_map(|pod| pod["spec"]["nodeName"].as_str()) else { return Ok(()) };
-        let name = name.to_owned();
-        let wanted = name.clone();
-        let on_node = self.inspector.ask(move |engine, _| {
-            let info = engine.cluster().node(&wanted)?;
-            Some(info.pods.iter().map(|pod| pod.name.to_string()).collect::<Vec<String>>())
+        let hosts = pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str().map(str::to_owned));
+        let hosts: BTreeSet<String> = hosts.collect();
+        // Of the nodes that have some of its pods, the one where most is lost.
+        let fullest = self.inspector.ask(move |engine, _| {
+            let infos = hosts.iter().filter_map(|name| engine.cluster().node(name));
+            let info = infos.max_by_key(|info| info.pods.len())?;
+            let pods: Vec<String> = info.pods.iter().map(|pod| pod.name.to_string()).collect();
+            Some((info.name().to_string(), pods))
         });
-        let lost = on_node.await.flatten().unwrap_or_default();
+        let Some((name, lost)) = fullest.await.flatten() else { return Ok(()) };
         let node = self.cluster.get("nodes", "", &name).map_err(refused)?;
         self.cluster.update(failed(node)).map_err(refused)?;
         self.failed = Some(FailedNode {
@@ -267,7 +269,7 @@ impl<'c> Story<'c> {
             now,
             true,
             format!(
-                "Training of low priority takes the {free} spare GPUs; {} more wait.",
+                "Training takes the {free} free GPUs; {} more pods wait for one.",
                 count - free.min(count)
             ),
         );
@@ -278,7 +280,11 @@ impl<'c> Story<'c> {
         for i in 0..URGENT {
             self.make(urgent(&format!("urgent-{}-{i}", self.round)))?;
         }
-        self.tell(now, true, format!("{URGENT} urgent pods ask for GPUs, and none is free: preemption."));
+        self.tell(
+            now,
+            true,
+            format!("{URGENT} urgent pods want two GPUs each, and none is free: preemption."),
+        );
         Ok(())
     }
 

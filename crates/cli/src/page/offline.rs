@@ -25,17 +25,6 @@ use super::{
 };
 use crate::explain::ReadCluster;
 
-/// The paths that are answered.
-pub(crate) const PATHS: [&str; 8] = [
-    ABOUT_PATH,
-    CLUSTER_PATH,
-    NODE_PATH,
-    QUEUE_PATH,
-    DECISIONS_PATH,
-    EXPLAIN_PATH,
-    CONFIGURATION_PATH,
-    NOW_PATH,
-];
 /// How much of what was answered about pods is kept: sliders ask for the same pods again.
 const MAX_KEPT_BYTES: usize = 64 << 20;
 

@@ -20,7 +20,8 @@ use super::{
 };
 use crate::page::{
     self, ABOUT_PATH, CLUSTER_PATH, CONFIGURATION_PATH, ClusterColumns, ClusterLook, DECISIONS_PATH,
-    EXPLAIN_PATH, HelpfulEvents, Memo, NODE_PATH, NOW_PATH, NodeDetail, QUEUE_PATH, ShownConfiguration,
+    EXPLAIN_PATH, HelpfulEvents, Memo, NODE_PATH, NOW_PATH, NodeDetail, PATHS, QUEUE_PATH,
+    ShownConfiguration,
 };
 
 /// How long an answer does for everybody who asks.
@@ -68,17 +69,7 @@ impl LivePage {
 
     /// The routes that answer; with the page itself if it is wanted.
     pub(super) fn routes(self: Arc<Self>, routes: Routes, with_page: bool) -> Routes {
-        let paths = [
-            ABOUT_PATH,
-            CLUSTER_PATH,
-            NODE_PATH,
-            QUEUE_PATH,
-            DECISIONS_PATH,
-            EXPLAIN_PATH,
-            CONFIGURATION_PATH,
-            NOW_PATH,
-        ];
-        let routes = paths.into_iter().fold(routes, |routes, path| {
+        let routes = PATHS.into_iter().fold(routes, |routes, path| {
             let page = self.clone();
             let answer: AnswerQueries = Arc::new(move |query| page.clone().answer(path, query));
             routes.answers(path, answer)

@@ -104,7 +104,7 @@ fn a_slider_over_five_thousand_nodes_costs_one_pass() {
     let sums = || browser.script("return supercargoWork.sums").as_i64().expect("a number");
     let before = sums();
     let slider = browser.script("return document.querySelector('#sliders input').dataset.plugin");
-    browser.script("const slider = document.querySelector('#sliders input'); slider.value = 3; slider.dispatchEvent(new Event('input', {bubbles: true}))");
+    browser.script("const slider = document.querySelector('#sliders input'); slider.value = 7; slider.dispatchEvent(new Event('input', {bubbles: true}))");
     browser.wait_until("document.querySelector('.slider.changed') && document.getElementById('verdict').textContent.includes('would move')");
     let each = 5000 * plugins.as_i64().expect("a number");
     // Once for the table, and once for each of five pods in the list and in the verdict.
