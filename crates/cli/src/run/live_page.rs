@@ -87,7 +87,8 @@ impl LivePage {
                 EXPLAIN_PATH => self.asked.explain(&query).await,
                 CONFIGURATION_PATH => self.configuration.answer(&query),
                 NOW_PATH => self.now().await.unwrap_or_else(stopped),
-                _ => self.asked.decisions(&query),
+                DECISIONS_PATH => self.asked.decisions(&query),
+                _ => QueryAnswer::NotFound(format!("there is nothing at {path}")),
             }
         })
     }
