@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 use supercargo_engine::Engine;
 use supercargo_model::{Key, Name};
 use supercargo_server::{
-    AccessControl, AccessDecision, AccessOptions, AccessRequest, BoxFuture, Clock, ConnectionLimits, Port,
-    Protected, Query, QueryAnswer, ReviewError, Reviewer, Routes, ServeError, Server, ServerOptions,
-    Transport, UserInfo,
+    AccessControl, AccessDecision, AccessOptions, AccessRequest, BoxFuture, Clock, ConnectionLimits,
+    ConnectionSecurity, Port, Protected, Query, QueryAnswer, ReviewError, Reviewer, Routes, ServeError,
+    Server, ServerOptions, UserInfo,
 };
 use supercargo_sim::explanation::Explanation;
 
@@ -117,7 +117,7 @@ pub(crate) fn asked_limit(query: &Query) -> Result<usize, String> {
 }
 
 /// A pod that waits, as the page shows it.
-pub(crate) struct WaitingPod<'a> {
+pub(crate) struct PendingEntry<'a> {
     pub(crate) pod: &'a Key,
     pub(crate) priority: i32,
     pub(crate) queue: String,
@@ -129,7 +129,7 @@ pub(crate) struct WaitingPod<'a> {
     pub(crate) message: Option<&'a str>,
 }
 
-impl WaitingPod<'_> {
+impl PendingEntry<'_> {
     /// The pod as JSON; since when it waits is for the caller to add.
     pub(crate) fn to_json(&self) -> Value {
         let mut waiting = json!({
@@ -173,7 +173,7 @@ pub(crate) async fn bind_locally(port: u16) -> Result<Server, ServeError> {
     let options = ServerOptions {
         address: std::net::Ipv4Addr::LOCALHOST.into(),
         port: Port::from_flag(port).unwrap_or(Port::Ephemeral),
-        transport: Transport::Plain,
+        security: ConnectionSecurity::Plain,
         share_port: false,
         limits: ConnectionLimits::default(),
     };

@@ -48,9 +48,9 @@ impl Moment {
 
 /// Tells one history from another. A copy of a cluster has a history of its own from then on.
 #[derive(Debug, Default)]
-pub struct History(Arc<()>);
+pub struct ChangeLogId(Arc<()>);
 
-impl History {
+impl ChangeLogId {
     /// The same history, to compare with later.
     #[must_use]
     pub fn mark(&self) -> Self {
@@ -63,7 +63,7 @@ impl History {
     }
 }
 
-impl Clone for History {
+impl Clone for ChangeLogId {
     fn clone(&self) -> Self {
         Self::default()
     }
@@ -88,7 +88,7 @@ struct Logged {
 /// The latest changes.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    history: History,
+    history: ChangeLogId,
     /// How often everything has been invalidated.
     invalidations: u64,
     /// How many pods have come or left.
@@ -113,7 +113,7 @@ pub(crate) struct Mark {
 
 impl Changes {
     /// Which history this is: moments of different ones cannot be compared.
-    pub fn history(&self) -> &History {
+    pub fn history(&self) -> &ChangeLogId {
         &self.history
     }
 

@@ -26,9 +26,9 @@
 //!     .merge(explain)
 //!     .protected(AccessControl::new(reviewer, AccessOptions::default(), Clock::system()));
 //! if let Some(port) = Port::from_flag(secure_port) {
-//!     let transport = Transport::Tls(TlsOptions::default());
+//!     let security = ConnectionSecurity::Tls(TlsOptions::default());
 //!     let limits = ConnectionLimits::default();
-//!     let options = ServerOptions { address: bind_address, port, transport, share_port: false, limits };
+//!     let options = ServerOptions { address: bind_address, port, security, share_port: false, limits };
 //!     let server = Server::bind(options).await?;
 //!     tokio::spawn(server.serve(routes, stop.cancelled_owned()));
 //! }
@@ -57,7 +57,7 @@ pub use clock::Clock;
 pub use error::ServeError;
 pub use health::{Health, HealthCheck};
 pub use routes::{AnswerQueries, Configz, ListPods, Protected, Query, QueryAnswer, Routes};
-pub use server::{ConnectionLimits, Drained, Port, Server, ServerOptions, Transport};
+pub use server::{ConnectionLimits, ConnectionSecurity, Drained, Port, Server, ServerOptions};
 pub use tls::{
     Certificate, CipherSuites, KeyExchanges, NamedCertificate, TlsOptions, TlsVersion, UnknownOffer,
 };

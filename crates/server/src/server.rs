@@ -63,7 +63,7 @@ impl Port {
 
 /// How connections are made.
 #[derive(Clone, Debug)]
-pub enum Transport {
+pub enum ConnectionSecurity {
     /// With TLS.
     Tls(TlsOptions),
     /// In the clear, for development: on this machine only.
@@ -121,7 +121,7 @@ pub struct ServerOptions {
     /// `--secure-port`
     pub port: Port,
     /// With TLS or without.
-    pub transport: Transport,
+    pub security: ConnectionSecurity,
     /// `--permit-port-sharing`: other processes may listen on the same port.
     pub share_port: bool,
     /// What a caller may take up.
@@ -146,12 +146,12 @@ pub struct Drained {
 impl Server {
     /// Listens. Callers are kept waiting until [`Server::serve`].
     pub async fn bind(options: ServerOptions) -> Result<Self, ServeError> {
-        let ServerOptions { address, port, transport, share_port, limits } = options;
+        let ServerOptions { address, port, security, share_port, limits } = options;
         let wanted = SocketAddr::new(address, port.number());
-        let tls = match transport {
-            Transport::Tls(options) => Some(Arc::new(Tls::new(options, address)?)),
-            Transport::Plain if address.is_loopback() => None,
-            Transport::Plain => return Err(ServeError::NotLoopback { address: wanted }),
+        let tls = match security {
+            ConnectionSecurity::Tls(options) => Some(Arc::new(Tls::new(options, address)?)),
+            ConnectionSecurity::Plain if address.is_loopback() => None,
+            ConnectionSecurity::Plain => return Err(ServeError::NotLoopback { address: wanted }),
         };
         let failed = |error| ServeError::Bind { address: wanted, error };
         let listener = listen(wanted, share_port).map_err(failed)?;

@@ -25,7 +25,7 @@ use supercargo_testcluster::ApiServer;
 use tokio::sync::oneshot;
 
 use crate::{
-    scenario::Metrics,
+    scenario::MetricReadings,
     world::{Link, SimulatedWorld},
 };
 
@@ -155,7 +155,7 @@ impl SchedulerProcess {
     }
 
     /// What it has counted.
-    pub fn metrics(&self) -> Metrics {
+    pub fn metrics(&self) -> MetricReadings {
         locked(&self.meter.0).clone()
     }
 }
@@ -172,7 +172,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Counts what scenarios look at, under the names that the metrics have.
 #[derive(Default)]
-struct Counters(Mutex<Metrics>);
+struct Counters(Mutex<MetricReadings>);
 
 impl Meter for Counters {
     fn attempted(&self, _profile: &str, how: Attempted, _took: Duration) {

@@ -16,7 +16,7 @@ use supercargo_framework::{
 use supercargo_manifest::clip;
 use supercargo_model::{
     Cluster, Name, NodeId, NodeInfo, Pod, PodSpec,
-    changes::{History, Moment},
+    changes::{ChangeLogId, Moment},
 };
 use wasmtime::InstancePre;
 
@@ -67,7 +67,7 @@ pub(crate) struct Guest {
 /// What a guest's filter says of all nodes, for one pod at one moment.
 struct Verdicts {
     by: Arc<RunningModule>,
-    history: History,
+    history: ChangeLogId,
     moment: Moment,
     namespace: Name,
     name: Name,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use supercargo_model::{
     Cluster, Name, Node, NodeId, NodeInfo, Pod,
-    changes::{History, Moment},
+    changes::{ChangeLogId, Moment},
 };
 use wasmtime::{AsContextMut, Error, InstancePre, Memory, Store, Trap, TypedFunc, WasmParams, WasmResults};
 
@@ -74,7 +74,7 @@ pub(crate) struct Instance {
     /// How many texts there were when the calls about this pod began.
     texts_at_start: usize,
     /// How far the columns are.
-    known: Option<(History, Moment)>,
+    known: Option<(ChangeLogId, Moment)>,
     /// The row of a node that was shown as it would be.
     pretended: Option<NodeId>,
     /// The node of each row, as it was written.

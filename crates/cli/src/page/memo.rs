@@ -10,10 +10,10 @@ const MAX_PART_OF_TIME: u32 = 200;
 /// An answer that is kept for a while. A hundred pages cost the scheduler what one does.
 pub(crate) struct Memo<T> {
     least_age: Duration,
-    kept: Mutex<Option<Kept<T>>>,
+    kept: Mutex<Option<MemoizedAnswer<T>>>,
 }
 
-struct Kept<T> {
+struct MemoizedAnswer<T> {
     answer: Arc<T>,
     /// Until when it will do, by the clock of whoever asks.
     until: Duration,
@@ -42,7 +42,7 @@ impl<T> Memo<T> {
         let answer = Arc::new(work_out().await?);
         let ended = now();
         let age = self.least_age.max(ended.saturating_sub(began) * MAX_PART_OF_TIME);
-        *kept = Some(Kept { answer: answer.clone(), until: ended + age });
+        *kept = Some(MemoizedAnswer { answer: answer.clone(), until: ended + age });
         Some(answer)
     }
 }

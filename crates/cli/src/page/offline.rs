@@ -20,7 +20,7 @@ use supercargo_sim::simulate::{self, Input};
 
 use super::{
     ABOUT_PATH, CLUSTER_PATH, CONFIGURATION_PATH, ClusterColumns, ClusterLook, DECISIONS_PATH, EXPLAIN_PATH,
-    HelpfulEvents, NODE_PATH, NOW_PATH, NodeDetail, QUEUE_PATH, ShownConfiguration, WaitingPod, about,
+    HelpfulEvents, NODE_PATH, NOW_PATH, NodeDetail, PendingEntry, QUEUE_PATH, ShownConfiguration, about,
     asked_limit, asked_pod, asked_to_explain, explained, helpful_events, json_answer,
 };
 use crate::explain::ReadCluster;
@@ -210,7 +210,7 @@ fn waiting(scheduler: &OfflineScheduler, messages: &HashMap<Key, String>) -> Vec
     let nominated = |uid: &str| scheduler.engine().nominations().node_of(uid);
     let told = pods.iter().map(|pending| {
         let key = pending.pod.key();
-        WaitingPod {
+        PendingEntry {
             pod: &key,
             priority: pending.pod.spec.priority,
             queue: format!("{:?}", pending.place),

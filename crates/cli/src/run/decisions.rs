@@ -24,7 +24,7 @@ use supercargo_sim::explanation::{Explanation, WHAT_IF};
 
 use crate::{
     explain::document,
-    page::{self, HelpfulEvents, WaitingPod, asked_limit, asked_pod, asked_to_explain},
+    page::{self, HelpfulEvents, PendingEntry, asked_limit, asked_pod, asked_to_explain},
 };
 
 /// How often records are fetched: often enough that none are lost, and the deciding thread wakes nobody.
@@ -152,7 +152,7 @@ impl Asked {
     }
 
     fn waiting(&self, pod: &QueueRecord) -> Value {
-        let mut waiting = WaitingPod {
+        let mut waiting = PendingEntry {
             pod: &pod.pod,
             priority: pod.priority,
             queue: format!("{:?}", pod.place),

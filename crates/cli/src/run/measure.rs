@@ -1,7 +1,7 @@
 //! Counts what the scheduler does, by kube-scheduler's names.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -302,6 +302,9 @@ fn status(code: Option<Code>) -> Status {
 pub(crate) struct MeteredWorld {
     world: RealWorld,
     client: Arc<ApiClient>,
+    metrics: Arc<Metrics>,
+    /// What has been watched so far, by path.
+    watched: Mutex<HashSet<String>>,
 }
 
 impl MeteredWorld {
@@ -309,7 +312,18 @@ impl MeteredWorld {
     pub(crate) fn new(world: RealWorld, measured: &MetricsMeter) -> Self {
         let host = world.server().trim_start_matches("https://").trim_start_matches("http://");
         let client = Arc::new(measured.metrics.api.client(host));
-        Self { world, client }
+        Self { world, client, metrics: measured.metrics.clone(), watched: Mutex::default() }
+    }
+
+    /// Whatever is watched for the second time is watched again.
+    fn count_watch(&self, request: &Request) {
+        let path = request.path.split('?').next().unwrap_or_default();
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if !watched.contains(path) {
+            watched.insert(path.to_owned());
+        } else {
+            self.metrics.own.watch_restarted(path.rsplit('/').next().unwrap_or_default());
+        }
     }
 }
 
@@ -340,15 +354,20 @@ impl World for MeteredWorld {
 
     fn send(&self, request: Request) -> BoxFuture<'static, Result<Reply, Unanswered>> {
         let (method, client, started) = (method(request.method), self.client.clone(), Instant::now());
+        let sent = request.body.len();
         let answer = self.world.send(request);
         Box::pin(async move {
             let answer = answer.await;
             client.requested(method, answer.as_ref().ok().map(|reply| reply.status), started.elapsed());
+            if let Ok(reply) = &answer {
+                client.transferred(method, sent, reply.body.len());
+            }
             answer
         })
     }
 
     fn watch(&self, request: Request) -> BoxFuture<'static, Result<Lines, Refused>> {
+        self.count_watch(&request);
         let (method, client, started) = (method(request.method), self.client.clone(), Instant::now());
         let answer = self.world.watch(request);
         Box::pin(async move {

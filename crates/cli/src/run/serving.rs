@@ -18,8 +18,8 @@ use supercargo_live::{
 };
 use supercargo_model::{Pod, resources::Resources};
 use supercargo_server::{
-    AccessControl, AccessOptions, Certificate, Clock, Configz, ConnectionLimits, Drained, Health,
-    HealthCheck, Port, Routes, ServeError, Server, ServerOptions, Statusz, TlsOptions, TlsVersion, Transport,
+    AccessControl, AccessOptions, Certificate, Clock, Configz, ConnectionLimits, ConnectionSecurity, Drained,
+    Health, HealthCheck, Port, Routes, ServeError, Server, ServerOptions, Statusz, TlsOptions, TlsVersion,
     metrics::PodResources,
 };
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
@@ -136,12 +136,12 @@ impl Serving {
         let share_port = options.permit_port_sharing;
         if let Some(address) = options.insecure_address {
             let port = Port::from_flag(address.port()).unwrap_or(Port::Ephemeral);
-            let (address, transport) = (address.ip(), Transport::Plain);
-            return Some(ServerOptions { address, port, transport, share_port, limits });
+            let (address, security) = (address.ip(), ConnectionSecurity::Plain);
+            return Some(ServerOptions { address, port, security, share_port, limits });
         }
         let port = Port::from_flag(options.secure_port)?;
-        let transport = Transport::Tls(self.tls_options());
-        Some(ServerOptions { address: options.bind_address, port, transport, share_port, limits })
+        let security = ConnectionSecurity::Tls(self.tls_options());
+        Some(ServerOptions { address: options.bind_address, port, security, share_port, limits })
     }
 
     fn tls_options(&self) -> TlsOptions {

@@ -57,6 +57,7 @@ fn server_restarts(forget_history: bool) {
     // Somebody's binding is seen to be gone, so that the restart is over when the clock starts.
     wait_until("the server is back", || stage.client.get("/readyz-is-no-object").is_none());
     all_is_well(&stage, &scheduler, PODS);
+    assert!(scheduler.metric("supercargo_watch_restarts_total", "resource=\"nodes\"") >= 1.0);
 }
 
 fn bindings_go_wrong(fault: Fault) {

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 use supercargo_simulation::scenario::{
-    Expectation, Level, Metrics, ProcessCommand, Scenario, Stage, ask, differences, play, read_folder,
+    Expectation, Level, MetricReadings, ProcessCommand, Scenario, Stage, ask, differences, play, read_folder,
 };
 use supercargo_testcluster::{TestCluster, TestClusterOptions};
 use tempfile::TempDir;
@@ -151,7 +151,7 @@ impl Stage for RealStage {
     }
 
     /// Counts are compared on virtual time.
-    fn metrics(&mut self) -> Option<Metrics> {
+    fn metrics(&mut self) -> Option<MetricReadings> {
         None
     }
 

@@ -187,6 +187,17 @@ fn what_really_ran_is_measured() {
         scheduler.metric(&format!("scheduler_framework_extension_point_duration_seconds_{what}"), labels)
     };
     assert!(bound("sum") > 0.0);
+    // A binding is a body that is sent, and a status that comes back.
+    for size in ["request", "response"] {
+        let sizes =
+            |what: &str| scheduler.metric(&format!("rest_client_{size}_size_bytes_{what}"), "verb=\"POST\"");
+        assert!(
+            sizes("count") >= 4.0 && sizes("sum") > 100.0,
+            "{size}: {} in {}",
+            sizes("sum"),
+            sizes("count")
+        );
+    }
     let handled = |event: &str| {
         let labels = format!("event=\"{event}\"");
         scheduler.metric("scheduler_event_handling_duration_seconds_count", &labels)

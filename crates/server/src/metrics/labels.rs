@@ -1,7 +1,5 @@
 //! The closed sets that labels are taken from, in kube-scheduler's spelling: series stay as few as these allow.
 
-use std::borrow::Cow;
-
 macro_rules! label {
     ($(#[$about:meta])* $name:ident { $($(#[$what:meta])* $value:ident = $text:literal,)+ }) => {
         $(#[$about])*
@@ -196,105 +194,5 @@ label! {
     Reload {
         Loaded = "loaded",
         Refused = "refused",
-    }
-}
-
-label! {
-    /// What has changed in the cluster. The names are those of the events that plugins ask for.
-    Resource {
-        Pod = "Pod",
-        AssignedPod = "AssignedPod",
-        UnschedulablePod = "UnschedulablePod",
-        Node = "Node",
-        PersistentVolume = "PersistentVolume",
-        PersistentVolumeClaim = "PersistentVolumeClaim",
-        CsiNode = "storage.k8s.io/CSINode",
-        CsiDriver = "storage.k8s.io/CSIDriver",
-        VolumeAttachment = "storage.k8s.io/VolumeAttachment",
-        CsiStorageCapacity = "storage.k8s.io/CSIStorageCapacity",
-        StorageClass = "storage.k8s.io/StorageClass",
-        ResourceClaim = "resource.k8s.io/ResourceClaim",
-        ResourceSlice = "resource.k8s.io/ResourceSlice",
-        DeviceClass = "resource.k8s.io/DeviceClass",
-        PodClass = "scheduling.k8s.io/PodClass",
-    }
-}
-
-label! {
-    /// How it has changed.
-    Action {
-        Add = "Add",
-        Delete = "Delete",
-        Update = "Update",
-        UpdateNodeAllocatable = "UpdateNodeAllocatable",
-        UpdateNodeLabel = "UpdateNodeLabel",
-        UpdateNodeTaint = "UpdateNodeTaint",
-        UpdateNodeCondition = "UpdateNodeCondition",
-        UpdateNodeAnnotation = "UpdateNodeAnnotation",
-        UpdateNodeDeclaredFeature = "UpdateNodeDeclaredFeature",
-        UpdatePodLabel = "UpdatePodLabel",
-        UpdatePodScaleDown = "UpdatePodScaleDown",
-        UpdatePodToleration = "UpdatePodToleration",
-        UpdatePodSchedulingGatesEliminated = "UpdatePodSchedulingGatesEliminated",
-        UpdatePodGeneratedResourceClaim = "UpdatePodGeneratedResourceClaim",
-    }
-}
-
-label! {
-    /// What the scheduler watches, in the plural that addresses it.
-    Watched {
-        Nodes = "nodes",
-        Pods = "pods",
-        Namespaces = "namespaces",
-        Services = "services",
-        ReplicationControllers = "replicationcontrollers",
-        ReplicaSets = "replicasets",
-        StatefulSets = "statefulsets",
-        PodDisruptionBudgets = "poddisruptionbudgets",
-        PersistentVolumes = "persistentvolumes",
-        PersistentVolumeClaims = "persistentvolumeclaims",
-        StorageClasses = "storageclasses",
-        CsiNodes = "csinodes",
-        CsiDrivers = "csidrivers",
-        CsiStorageCapacities = "csistoragecapacities",
-        VolumeAttachments = "volumeattachments",
-        ResourceClaims = "resourceclaims",
-        ResourceSlices = "resourceslices",
-        DeviceClasses = "deviceclasses",
-        ConfigMaps = "configmaps",
-    }
-}
-
-/// What moves pods between queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Event {
-    /// Something changed in the cluster.
-    Change(Resource, Action),
-    /// An attempt to schedule the pod failed.
-    ScheduleAttemptFailure,
-    /// The pod's backoff is over.
-    BackoffComplete,
-    /// The pod was taken before its backoff was over, as nothing else was to do.
-    PopFromBackoffQ,
-    /// A plugin asked for the pod.
-    ForceActivate,
-    /// The pod lay unschedulable for too long.
-    UnschedulableTimeout,
-    /// The pod is in its cycle; only among events in flight.
-    PodPopped,
-}
-
-impl Event {
-    /// As it is written in a series.
-    pub fn label(self) -> Cow<'static, str> {
-        match self {
-            Self::Change(resource, action) => Cow::Owned(format!("{}{}", resource.as_str(), action.as_str())),
-            Self::ScheduleAttemptFailure => Cow::Borrowed("ScheduleAttemptFailure"),
-            Self::BackoffComplete => Cow::Borrowed("BackoffComplete"),
-            Self::PopFromBackoffQ => Cow::Borrowed("PopFromBackoffQ"),
-            Self::ForceActivate => Cow::Borrowed("ForceActivate"),
-            Self::UnschedulableTimeout => Cow::Borrowed("UnschedulableTimeout"),
-            Self::PodPopped => Cow::Borrowed("PodPopped"),
-        }
     }
 }

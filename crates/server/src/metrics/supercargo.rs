@@ -5,7 +5,7 @@ use prometheus::{IntCounter, IntCounterVec, IntGauge, Registry};
 use super::{
     BuildInfo,
     define::Define,
-    labels::{Path, Reload, Watched},
+    labels::{Path, Reload},
 };
 
 /// What only Supercargo has.
@@ -67,8 +67,8 @@ impl Own {
     }
 
     /// The watch on this resource ended and is begun again.
-    pub fn watch_restarted(&self, resource: Watched) {
-        self.watch_restarts.with_label_values(&[resource.as_str()]).inc();
+    pub fn watch_restarted(&self, resource: &str) {
+        self.watch_restarts.with_label_values(&[resource]).inc();
     }
 
     /// A text of DynamicScoring could not be read.

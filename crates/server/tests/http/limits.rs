@@ -9,7 +9,7 @@ use axum::{
     Router,
     routing::{get as on_get, post},
 };
-use supercargo_server::{ConnectionLimits, Port, ServeError, Server, ServerOptions, Transport};
+use supercargo_server::{ConnectionLimits, ConnectionSecurity, Port, ServeError, Server, ServerOptions};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -29,8 +29,9 @@ const A_SECOND: Duration = Duration::from_secs(1);
 #[tokio::test]
 async fn without_tls_only_this_machine_is_served() {
     let bind = |address| {
-        let (port, transport, limits) = (Port::Ephemeral, Transport::Plain, ConnectionLimits::default());
-        Server::bind(ServerOptions { address, port, transport, share_port: false, limits })
+        let (port, security, limits) =
+            (Port::Ephemeral, ConnectionSecurity::Plain, ConnectionLimits::default());
+        Server::bind(ServerOptions { address, port, security, share_port: false, limits })
     };
     for address in [Ipv4Addr::UNSPECIFIED, Ipv4Addr::new(192, 0, 2, 1)] {
         let error = bind(address.into()).await.err().expect("refused");
@@ -44,8 +45,9 @@ async fn without_tls_only_this_machine_is_served() {
 async fn a_port_that_is_taken_is_told() {
     let server = Setup::default().start().await;
     let port = Port::from_flag(server.address.port()).expect("not 0");
-    let (address, transport, limits) = (server.address.ip(), Transport::Plain, ConnectionLimits::default());
-    let again = Server::bind(ServerOptions { address, port, transport, share_port: false, limits }).await;
+    let (address, security, limits) =
+        (server.address.ip(), ConnectionSecurity::Plain, ConnectionLimits::default());
+    let again = Server::bind(ServerOptions { address, port, security, share_port: false, limits }).await;
     let error = again.err().expect("taken").to_string();
     assert!(error.starts_with(&format!("cannot listen on {}", server.address)), "{error}");
 }
@@ -98,9 +100,9 @@ async fn whoever_says_nothing_is_shown_the_door() {
 #[tokio::test]
 async fn a_port_can_be_shared_by_those_who_agree_to() {
     let bind = |port| {
-        let (transport, limits) = (Transport::Plain, ConnectionLimits::default());
+        let (security, limits) = (ConnectionSecurity::Plain, ConnectionLimits::default());
         let address = Ipv4Addr::LOCALHOST.into();
-        Server::bind(ServerOptions { address, port, transport, share_port: true, limits })
+        Server::bind(ServerOptions { address, port, security, share_port: true, limits })
     };
     let first = bind(Port::Ephemeral).await.unwrap();
     assert!(bind(Port::from_flag(first.address().port()).unwrap()).await.is_ok());

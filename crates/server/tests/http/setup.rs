@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use supercargo_server::{
     AccessControl, AccessDecision, AccessOptions, AccessRequest, BoxFuture, Clock, Configz, ConnectionLimits,
-    Drained, Health, Port, ReviewError, Reviewer, Routes, Server, ServerOptions, Statusz, Transport,
+    ConnectionSecurity, Drained, Health, Port, ReviewError, Reviewer, Routes, Server, ServerOptions, Statusz,
     UserInfo,
     metrics::{BuildInfo, Metrics, PodResources},
 };
@@ -73,7 +73,7 @@ impl Reviewer for FakeReviewer {
 
 /// What a test may set before it starts a server.
 pub(crate) struct Setup {
-    pub(crate) transport: Transport,
+    pub(crate) security: ConnectionSecurity,
     pub(crate) limits: ConnectionLimits,
     pub(crate) health: Health,
     pub(crate) extra: Router,
@@ -83,7 +83,7 @@ pub(crate) struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         Self {
-            transport: Transport::Plain,
+            security: ConnectionSecurity::Plain,
             limits: ConnectionLimits::default(),
             health: Health::default(),
             extra: Router::new()
@@ -130,8 +130,8 @@ impl Setup {
             .protected(AccessControl::new(reviewer.clone(), self.access, clock));
 
         let address = Ipv4Addr::LOCALHOST.into();
-        let (port, transport, limits) = (Port::Ephemeral, self.transport, self.limits);
-        let options = ServerOptions { address, port, transport, share_port: false, limits };
+        let (port, security, limits) = (Port::Ephemeral, self.security, self.limits);
+        let options = ServerOptions { address, port, security, share_port: false, limits };
         let server = Server::bind(options).await.expect("a free port");
         let address = server.address();
         let stop = CancellationToken::new();

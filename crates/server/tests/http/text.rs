@@ -5,9 +5,8 @@ use std::{collections::BTreeSet, time::Duration};
 use supercargo_server::{
     Clock,
     metrics::{
-        Action, Attempt, BuildInfo, CONTENT_TYPE, Cached, Call, Event, ExtenderResult, ExtenderVerb,
-        ExtensionPoint, Hint, Method, Metrics, Operation, Path, Queue, Reload, Resource, ScoreAnomaly,
-        Status, Success, Task, VolumeStage, Watched,
+        Attempt, BuildInfo, CONTENT_TYPE, Cached, Call, ExtenderResult, ExtenderVerb, ExtensionPoint, Hint,
+        Method, Metrics, Operation, Path, Queue, Reload, ScoreAnomaly, Status, Success, Task, VolumeStage,
     },
 };
 
@@ -18,7 +17,7 @@ const TOOK: Duration = Duration::from_micros(700);
 
 /// Writes to everything that can be written to.
 fn measure_everything(metrics: &Metrics) {
-    let event = Event::Change(Resource::Node, Action::UpdateNodeTaint);
+    let event = "NodeUpdateNodeTaint";
     let profile = metrics.profile("default-scheduler", &["NodeResourcesFit"]);
     Attempt::ALL.iter().for_each(|&result| profile.attempted(result, TOOK));
     let plugin = &profile.plugins()[0];
@@ -46,10 +45,10 @@ fn measure_everything(metrics: &Metrics) {
 
     let queues = &metrics.queues;
     Queue::ALL.iter().for_each(|&queue| queues.pending(queue, 4));
-    ["active", "backoff", "unschedulable"].iter().for_each(|queue| queues.incoming(queue, &event.label(), 1));
-    queues.in_flight(&Event::PodPopped.label(), 1);
-    queues.handled(&event.label(), TOOK);
-    Hint::ALL.iter().for_each(|&hint| queues.hinted("NodeResourcesFit", &event.label(), hint, TOOK));
+    ["active", "backoff", "unschedulable"].iter().for_each(|queue| queues.incoming(queue, event, 1));
+    queues.in_flight("PodPopped", 1);
+    queues.handled(event, TOOK);
+    Hint::ALL.iter().for_each(|&hint| queues.hinted("NodeResourcesFit", event, hint, TOOK));
 
     let client = metrics.api.client("10.0.0.1:6443");
     for &method in Method::ALL {
@@ -75,7 +74,7 @@ fn measure_everything(metrics: &Metrics) {
         metrics.extenders.anomalous("http://x", anomaly, 1);
     }
     metrics.extenders.circuit_open("http://x", true);
-    Watched::ALL.iter().for_each(|&resource| metrics.own.watch_restarted(resource));
+    metrics.own.watch_restarted("nodes");
     metrics.own.events_dropped(1);
     metrics.own.input_is_unreadable();
     metrics.own.guest_failed("ZonePacker");
@@ -287,9 +286,8 @@ fn a_task_counts_while_it_runs() {
 #[test]
 fn pods_that_come_are_added_up() {
     let metrics = metrics();
-    let event = Event::Change(Resource::UnschedulablePod, Action::Add).label();
-    metrics.queues.incoming("active", &event, 2);
-    metrics.queues.incoming("active", &event, 3);
+    metrics.queues.incoming("active", "UnschedulablePodAdd", 2);
+    metrics.queues.incoming("active", "UnschedulablePodAdd", 3);
     assert_eq!(value(&metrics, "scheduler_queue_incoming_pods_total", "UnschedulablePodAdd"), Some(5.0));
 }
 

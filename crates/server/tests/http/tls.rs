@@ -13,8 +13,8 @@ use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use supercargo_extender::{TrustsAnybody, testing::CertificateAuthority};
 use supercargo_server::{
-    Certificate, CipherSuites, ConnectionLimits, NamedCertificate, Port, Server, ServerOptions, TlsOptions,
-    TlsVersion, Transport,
+    Certificate, CipherSuites, ConnectionLimits, ConnectionSecurity, NamedCertificate, Port, Server,
+    ServerOptions, TlsOptions, TlsVersion,
 };
 use tokio::{io::AsyncReadExt, net::TcpStream, time::timeout};
 use tokio_rustls::{
@@ -101,7 +101,7 @@ impl Drop for Directory {
 }
 
 fn tls(options: TlsOptions) -> Setup {
-    Setup { transport: Transport::Tls(options), ..Setup::default() }
+    Setup { security: ConnectionSecurity::Tls(options), ..Setup::default() }
 }
 
 fn given(directory: &Directory, (certificate, key): &(String, String)) -> Certificate {
@@ -112,10 +112,10 @@ fn given(directory: &Directory, (certificate, key): &(String, String)) -> Certif
 }
 
 async fn fails_to_start(options: TlsOptions) -> String {
-    let transport = Transport::Tls(options);
+    let security = ConnectionSecurity::Tls(options);
     let address = std::net::Ipv4Addr::LOCALHOST.into();
     let (port, limits) = (Port::Ephemeral, ConnectionLimits::default());
-    let options = ServerOptions { address, port, transport, share_port: false, limits };
+    let options = ServerOptions { address, port, security, share_port: false, limits };
     Server::bind(options).await.err().expect("an error").to_string()
 }
 

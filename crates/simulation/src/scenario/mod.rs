@@ -12,7 +12,7 @@ mod step;
 pub use ask::ask;
 pub use compare::{Difference, Level, differences};
 pub use expectation::Expectation;
-pub use observe::Metrics;
+pub use observe::MetricReadings;
 pub use play::{ProcessCommand, Stage, play};
 pub use simulated::SimulatedStage;
 pub use step::{Scenario, Step, Unreadable, read_folder};

@@ -13,7 +13,7 @@ const ANY: &str = "<any>";
 
 /// What a scheduler has counted since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Metrics {
+pub struct MetricReadings {
     /// Attempts, by result.
     pub attempts: BTreeMap<String, i64>,
     /// Pods that wait, by queue.
@@ -29,19 +29,19 @@ pub struct Metrics {
 /// Writes down what it sees at checkpoints.
 pub(super) struct Observer {
     /// What had been counted before.
-    base: Metrics,
+    base: MetricReadings,
     /// Every pod that has been there.
     seen: BTreeSet<String>,
 }
 
 impl Observer {
     /// Nothing has been seen yet, and so much been counted already.
-    pub(super) fn since(base: Metrics) -> Self {
+    pub(super) fn since(base: MetricReadings) -> Self {
         Self { base, seen: BTreeSet::new() }
     }
 
     /// Counts from here on.
-    pub(super) fn count_from(&mut self, base: Metrics) {
+    pub(super) fn count_from(&mut self, base: MetricReadings) {
         self.base = base;
     }
 
@@ -77,7 +77,7 @@ impl Observer {
     }
 
     /// What has been counted since the scenario began.
-    fn counted(&self, now: &Metrics) -> Value {
+    fn counted(&self, now: &MetricReadings) -> Value {
         let grown = |now: &BTreeMap<String, i64>, base: &BTreeMap<String, i64>| -> Value {
             let grown = now.iter().map(|(key, count)| (key, count - base.get(key).copied().unwrap_or(0)));
             grown.filter(|(_, count)| *count != 0).map(|(key, count)| (key.clone(), json!(count))).collect()

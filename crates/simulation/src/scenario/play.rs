@@ -7,8 +7,8 @@ use supercargo_model::ApiResource;
 
 use super::{
     kind::{path_of, resource_of},
-    observe::{Metrics, Observer, items},
-    step::{Bind, Delete, Patch, Scenario, Step},
+    observe::{MetricReadings, Observer, items},
+    step::{BindStep, Delete, Patch, Scenario, Step},
 };
 
 /// How long it takes until a change of one kind has arrived everywhere: each kind has a watch of its own.
@@ -41,7 +41,7 @@ pub trait Stage {
     fn order(&mut self, order: ProcessCommand) -> Result<(), String>;
 
     /// What the scheduler has counted, if that can be seen.
-    fn metrics(&mut self) -> Option<Metrics>;
+    fn metrics(&mut self) -> Option<MetricReadings>;
 
     /// Lets time pass.
     fn wait(&mut self, span: Duration);
@@ -66,7 +66,7 @@ pub fn play(scenario: &Scenario, stage: &mut dyn Stage) -> Result<Map<String, Va
             continue;
         }
         if let Step::Start(_) | Step::Restart(_) = step {
-            observer.count_from(Metrics::default());
+            observer.count_from(MetricReadings::default());
         }
         player.take(step).map_err(|why| format!("step {}: {why}", place + 1))?;
     }
@@ -166,7 +166,7 @@ impl Player<'_> {
         }
     }
 
-    fn bind(&mut self, bind: &Bind) -> Result<(), String> {
+    fn bind(&mut self, bind: &BindStep) -> Result<(), String> {
         let resource = self.resource("Pod")?;
         let namespace = self.place(&bind.ns);
         let binding = json!({

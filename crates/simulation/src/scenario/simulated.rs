@@ -16,7 +16,7 @@ use supercargo_testcluster::{ApiServer, TestClusterOptions};
 
 use super::{
     ask::{NO_ANSWER, ask},
-    observe::Metrics,
+    observe::MetricReadings,
     play::{ProcessCommand, Stage},
     step::Scenario,
 };
@@ -117,7 +117,7 @@ impl Stage for SimulatedStage<'_> {
         Ok(())
     }
 
-    fn metrics(&mut self) -> Option<Metrics> {
+    fn metrics(&mut self) -> Option<MetricReadings> {
         self.scheduler.as_ref().map(SchedulerProcess::metrics)
     }
 

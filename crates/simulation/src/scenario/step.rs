@@ -48,7 +48,7 @@ pub enum Step {
     /// An object is deleted.
     Delete(Delete),
     /// Another scheduler binds a pod.
-    Bind(Bind),
+    Bind(BindStep),
     /// So many seconds pass.
     Wait(f64),
     /// Until nothing changes any more, at most so many seconds.
@@ -120,7 +120,7 @@ pub struct Delete {
 /// A binding.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bind {
+pub struct BindStep {
     #[serde(default)]
     pub(super) ns: Option<String>,
     pub(super) name: String,
