@@ -6,6 +6,7 @@ mod screen;
 mod story;
 
 use std::{
+    collections::VecDeque,
     io::IsTerminal,
     time::{Duration, Instant},
 };
@@ -91,6 +92,12 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         console.line(format!("kubectl:   kubectl --server {} get pods -o wide", cluster.url()))?;
         console.line("")?;
         console.flush()?;
+        // Pods come once all nodes are known.
+        let mut synced = watched.running.synced();
+        tokio::select! {
+            () = stop.cancelled() => {}
+            _ = synced.wait_for(|synced| *synced) => {}
+        }
         let told = Demo::new(options, &cluster, &watched).tell(&stop, console).await;
         stop.cancel();
         watched.running.stop().await;
@@ -141,6 +148,11 @@ struct Demo<'d> {
     created: usize,
     deleted: usize,
     bound: usize,
+    /// Until when pods were made, and how many there were at which time.
+    made_until: Duration,
+    made: VecDeque<(Duration, usize)>,
+    /// So many are old enough to go.
+    old: usize,
     /// What was counted when it was last shown, and when that was.
     times: Vec<u64>,
     shown: Duration,
@@ -169,6 +181,9 @@ impl<'d> Demo<'d> {
             created: 0,
             deleted: 0,
             bound: 0,
+            made_until: Duration::ZERO,
+            made: VecDeque::new(),
+            old: 0,
             times: Vec::new(),
             shown: Duration::ZERO,
         }
@@ -209,12 +224,22 @@ impl<'d> Demo<'d> {
     /// The stream of pods: new ones come, old ones go.
     fn make_and_delete(&mut self, now: Duration) -> Result<(), Problem> {
         let rate = self.options.rate as f64;
-        while self.created < (now.as_secs_f64() * rate) as usize {
+        // On a machine that is too slow for the rate, fewer are made: what decides has the same thread.
+        let began = Instant::now();
+        let due = self.created + ((now - self.made_until).as_secs_f64() * rate) as usize;
+        while self.created < due && began.elapsed() < TICK / 2 {
             let created = self.cluster.create(pod(self.created, &pod_name(self.created)));
             created.map_err(|refusal| Problem::error(format!("cannot make a pod: {}", refusal.message())))?;
             self.created += 1;
         }
-        while self.deleted < (now.saturating_sub(LIFETIME).as_secs_f64() * rate) as usize {
+        if due > self.created || self.created > self.made.back().map_or(0, |(_, created)| *created) {
+            self.made_until = now;
+            self.made.push_back((now, self.created));
+        }
+        while self.made.front().is_some_and(|(at, _)| *at + LIFETIME < now) {
+            self.old = self.made.pop_front().map_or(self.old, |(_, created)| created);
+        }
+        while self.deleted < self.old {
             // Somebody may have deleted it with kubectl; and its node may have failed, so that it has another name.
             let name = pod_name(self.deleted);
             if self.cluster.delete("pods", NAMESPACE, &name).is_err() {

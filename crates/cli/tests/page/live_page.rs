@@ -25,7 +25,7 @@ fn figures_the_queue_and_the_map_follow_a_running_scheduler() {
     browser.wait_until("document.querySelectorAll('#stream tr').length > 5");
     browser.wait_until("Number(document.querySelector('.charts dd').textContent) > 0");
     let figures = browser.find("#figures").text();
-    assert!(figures.contains("90 nodes") && figures.contains("alone, without an election"), "{figures}");
+    assert!(figures.contains("90 nodes") && figures.contains("no election"), "{figures}");
 
     // The load changes on the map, and only what changes is painted.
     browser.press("1");

@@ -8,7 +8,7 @@ import { count, microseconds, number, span } from "./words.js";
 const REFRESH_MILLISECONDS = 1000;
 const POINTS = 120;
 const DECISIONS = 15;
-const LEADER = { alone: "alone, without an election", leading: "this one leads", standby: "standing by", lost: "the lease was lost", released: "the lease was released" };
+const LEADER = { alone: "no election", leading: "this one leads", standby: "standing by", lost: "the lease was lost", released: "the lease was released" };
 
 export async function showNow({ place, signal, about, tellProblem }) {
   if (!about.live) return showSummary(place);
@@ -91,7 +91,7 @@ function showFigures(place, now) {
     tile("Queue", queueWords || "empty"),
     tile("Preemptions", count(preemption.attempts), `${number(preemption.victims, "pod")} evicted`),
     tile("Known", number(cache.nodes ?? 0, "node"), `${number(cache.pods ?? 0, "pod")}, ${count(cache.assumed_pods ?? 0)} being bound`),
-    tile("Leader", LEADER[leader.state] ?? leader.state, leader.holder || ""),
+    tile("Leader", LEADER[leader.state] ?? leader.state, leader.holder || "this one decides alone"),
     tile("Up for", span(now.uptimeSeconds)));
 }
 
