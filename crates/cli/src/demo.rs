@@ -225,15 +225,17 @@ impl<'d> Demo<'d> {
     fn make_and_delete(&mut self, now: Duration) -> Result<(), Problem> {
         let rate = self.options.rate as f64;
         // On a machine that is too slow for the rate, fewer are made: what decides has the same thread.
-        let began = Instant::now();
-        let due = self.created + ((now - self.made_until).as_secs_f64() * rate) as usize;
-        while self.created < due && began.elapsed() < TICK / 2 {
+        let (began, before) = (Instant::now(), self.created);
+        let due = ((now - self.made_until).as_secs_f64() * rate) as usize;
+        while self.created < before + due && began.elapsed() < TICK / 2 {
             let created = self.cluster.create(pod(self.created, &pod_name(self.created)));
             created.map_err(|refusal| Problem::error(format!("cannot make a pod: {}", refusal.message())))?;
             self.created += 1;
         }
-        if due > self.created || self.created > self.made.back().map_or(0, |(_, created)| *created) {
-            self.made_until = now;
+        if self.created > before {
+            let is_late = self.created < before + due;
+            self.made_until =
+                if is_late { now } else { self.made_until + Duration::from_secs_f64(due as f64 / rate) };
             self.made.push_back((now, self.created));
         }
         while self.made.front().is_some_and(|(at, _)| *at + LIFETIME < now) {

@@ -161,12 +161,14 @@ kind: KubeSchedulerConfiguration
 profiles:
 - schedulerName: one
 - schedulerName: two
+";
+    const EXTENDERS: &str = "
 extenders:
 - {urlPrefix: 'https://a', filterVerb: f, tlsConfig: {keyData: c2VjcmV0, certData: eA==}}
 ";
 
-    fn shown(registry: &Registry) -> ShownConfiguration {
-        let loaded = config::load(&Source::new("test", TEXT), registry).unwrap();
+    fn shown(more: &str, registry: &Registry) -> ShownConfiguration {
+        let loaded = config::load(&Source::new("test", format!("{TEXT}{more}")), registry).unwrap();
         ShownConfiguration::new(&loaded.configuration, &loaded.warnings, registry)
     }
 
@@ -182,7 +184,7 @@ extenders:
     #[test]
     fn other_weights_are_what_is_read_back() {
         let registry = supercargo_plugins::registry();
-        let shown = shown(&registry);
+        let shown = shown("", &registry);
         let before = weights(&shown.written, "two", &registry);
         let [first, second] = [&before[0].0, &before[1].0];
         let written = shown.reweighed("two", &[(first, 7), (second, 0)]).unwrap();
@@ -199,7 +201,7 @@ extenders:
     #[test]
     fn private_keys_are_not_shown() {
         let registry = supercargo_plugins::registry();
-        let text = config::to_yaml(&shown(&registry).written);
+        let text = config::to_yaml(&shown(EXTENDERS, &registry).written);
         assert!(text.contains("eA==") && text.contains(REDACTED) && !text.contains("c2VjcmV0"), "{text}");
     }
 

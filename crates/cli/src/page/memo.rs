@@ -4,12 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Mutex;
 
-/// At most this part of the time is spent on an answer, however many pages ask.
-const MAX_PART_OF_TIME: u32 = 200;
+/// No answer is older, however long it takes to work out.
+const MAX_AGE: Duration = Duration::from_secs(10);
 
 /// An answer that is kept for a while. A hundred pages cost the scheduler what one does.
 pub(crate) struct Memo<T> {
     least_age: Duration,
+    part_of_time: u32,
     kept: Mutex<Option<MemoizedAnswer<T>>>,
 }
 
@@ -20,9 +21,9 @@ struct MemoizedAnswer<T> {
 }
 
 impl<T> Memo<T> {
-    /// Answers will do for so long; longer, if they take long to work out.
-    pub(crate) fn new(least_age: Duration) -> Self {
-        Self { least_age, kept: Mutex::new(None) }
+    /// Answers will do for so long; longer, if working them out would take more than this part of the time: 50 is a fiftieth.
+    pub(crate) fn new(least_age: Duration, part_of_time: u32) -> Self {
+        Self { least_age, part_of_time, kept: Mutex::new(None) }
     }
 
     /// The answer. It is worked out by one while the others wait for it.
@@ -41,7 +42,7 @@ impl<T> Memo<T> {
         }
         let answer = Arc::new(work_out().await?);
         let ended = now();
-        let age = self.least_age.max(ended.saturating_sub(began) * MAX_PART_OF_TIME);
+        let age = self.least_age.max(ended.saturating_sub(began) * self.part_of_time).min(MAX_AGE);
         *kept = Some(MemoizedAnswer { answer: answer.clone(), until: ended + age });
         Some(answer)
     }
@@ -55,7 +56,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_hundred_who_ask_cost_one_look() {
-        let memo = Memo::new(Duration::from_secs(1));
+        let memo = Memo::new(Duration::from_secs(1), 200);
         let (looks, clock) = (Cell::new(0), Cell::new(Duration::ZERO));
         let ask = || {
             memo.get(

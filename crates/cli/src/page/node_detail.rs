@@ -106,15 +106,15 @@ mod tests {
 apiVersion: v1
 kind: List
 items:
-- {apiVersion: v1, kind: Node, metadata: {name: n, labels: {disk: ssd}}, spec: {taints: [{key: k, effect: NoSchedule}]},
+- {apiVersion: v1, kind: Node, metadata: {name: n1, labels: {disk: ssd}}, spec: {taints: [{key: k, effect: NoSchedule}]},
    status: {allocatable: {cpu: "2", memory: 1Gi, pods: "10"}}}
-- {apiVersion: v1, kind: Pod, metadata: {name: small, namespace: default, uid: s}, spec: {nodeName: n, containers: [
+- {apiVersion: v1, kind: Pod, metadata: {name: small, namespace: default, uid: s}, spec: {nodeName: n1, containers: [
    {name: c, resources: {requests: {cpu: 100m}}}]}}
-- {apiVersion: v1, kind: Pod, metadata: {name: large, namespace: default, uid: l}, spec: {nodeName: n, priority: 7, containers: [
+- {apiVersion: v1, kind: Pod, metadata: {name: large, namespace: default, uid: l}, spec: {nodeName: n1, priority: 7, containers: [
    {name: c, resources: {requests: {cpu: "1"}}}]}}
 "#,
         );
-        let detail = NodeDetail::new(&input.cluster, "n").unwrap();
+        let detail = NodeDetail::new(&input.cluster, "n1").unwrap();
         assert_eq!(detail.taints, ["k:NoSchedule"]);
         let told: Vec<(&str, i64, i64)> =
             detail.resources.iter().map(|r| (&*r.name, r.allocatable, r.used)).collect();

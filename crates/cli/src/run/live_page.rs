@@ -29,6 +29,10 @@ const CLUSTER_AGE: Duration = Duration::from_secs(1);
 const QUEUE_AGE: Duration = Duration::from_millis(500);
 const NOW_AGE: Duration = Duration::from_millis(500);
 
+/// The part of the time that answers may take, of the deciding thread and of the one beside it.
+const DECIDING_PART: u32 = 50;
+const BESIDE_PART: u32 = 10;
+
 /// Answers the page of a running scheduler.
 pub(super) struct LivePage {
     asked: Asked,
@@ -60,9 +64,9 @@ impl LivePage {
             lease,
             configuration,
             about,
-            cluster: Memo::new(CLUSTER_AGE),
-            queue: Memo::new(QUEUE_AGE),
-            now: Memo::new(NOW_AGE),
+            cluster: Memo::new(CLUSTER_AGE, DECIDING_PART),
+            queue: Memo::new(QUEUE_AGE, DECIDING_PART),
+            now: Memo::new(NOW_AGE, BESIDE_PART),
             events: OnceCell::new(),
         })
     }

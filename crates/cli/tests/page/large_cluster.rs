@@ -18,11 +18,13 @@ const FRAME_MILLISECONDS: f64 = 100.0;
 pub(crate) fn page_of(nodes: usize) -> (TempDir, ServedPage) {
     let mut cluster = String::new();
     for i in 0..nodes {
-        let (zone, cpu) = (["a", "b", "c", "d"][i % 4], 100 * (i % 40));
+        // As mixed as a cluster is.
+        let (zone, cpu) =
+            (["zone-a", "zone-b", "zone-c", "zone-d"][i % 4], 50 * (i % 20) + 100 * (i * i / 7 % 31));
         write!(
             cluster,
             r#"{{"apiVersion":"v1","kind":"Node","metadata":{{"name":"node-{i:05}","labels":{{"kubernetes.io/hostname":"node-{i:05}","topology.kubernetes.io/zone":"{zone}"}}}},"status":{{"allocatable":{{"cpu":"4","memory":"16Gi","pods":"110"}}}}}}
-{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p-{i:05}","namespace":"default","uid":"u{i}"}},"spec":{{"nodeName":"node-{i:05}","containers":[{{"name":"c","image":"i","resources":{{"requests":{{"cpu":"{cpu}m"}}}}}}]}}}}
+{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p-{i:05}","namespace":"default","uid":"u{i}"}},"spec":{{"nodeName":"node-{i:05}","containers":[{{"name":"c","image":"i","resources":{{"requests":{{"cpu":"{cpu}m","memory":"{cpu}Mi"}}}}}}]}}}}
 "#
         )
         .expect("a text takes everything");

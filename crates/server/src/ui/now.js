@@ -88,7 +88,7 @@ function showFigures(place, now) {
   fill(place,
     tile("Scheduled", count(attempts.scheduled ?? 0), `${count(attempts.unschedulable ?? 0)} times in vain, ${number(attempts.error ?? 0, "error")}`),
     tile("On the fast path", all ? `${Math.round(100 * fast / all)} %` : "–", `of ${number(all, "decision")}`),
-    tile("Queue", queueWords || "empty"),
+    tile("Queue", count(Object.values(queues).reduce((sum, one) => sum + one, 0)), queueWords || "nobody waits"),
     tile("Preemptions", count(preemption.attempts), `${number(preemption.victims, "pod")} evicted`),
     tile("Known", number(cache.nodes ?? 0, "node"), `${number(cache.pods ?? 0, "pod")}, ${count(cache.assumed_pods ?? 0)} being bound`),
     tile("Leader", LEADER[leader.state] ?? leader.state, leader.holder || "this one decides alone"),
