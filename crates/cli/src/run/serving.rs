@@ -26,8 +26,8 @@ use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    decisions::Asked,
     flags::{Checked, Options},
+    live_page::LivePage,
     measure::MetricsMeter,
     review::ByApiServer,
 };
@@ -60,8 +60,8 @@ pub(super) struct Serving {
     /// Where the informers live: its clock is theirs.
     pub(super) informers_world: SharedWorld,
     pub(super) inspector: Inspector,
-    /// Answers questions about decisions.
-    pub(super) asked: Asked,
+    /// Answers questions about decisions, the queue and the cluster.
+    pub(super) page: Arc<LivePage>,
     pub(super) measured: Arc<MetricsMeter>,
     pub(super) stop: CancellationToken,
 }
@@ -91,7 +91,7 @@ impl Serving {
             Some(lease) if lease.state() != LeadershipState::Leading => Vec::new(),
             _ => pod_resources(&runtime, &inspector),
         }));
-        routes = self.asked.clone().routes(routes);
+        routes = self.page.clone().routes(routes, !self.options.decisions.no_ui);
         if self.profiling {
             routes = routes.profiling();
         }

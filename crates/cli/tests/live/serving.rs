@@ -285,4 +285,12 @@ fn those_are_asked_about_callers_whom_the_flags_name() {
     assert_eq!(asked("/metrics", "anns-token"), 200, "{}", scheduler.log());
     assert_eq!(asked("/configz", "anns-token"), 403);
     assert_eq!(asked("/metrics", "nobodys-token"), 401);
+    // The page is no more open than that, nor is what it asks for.
+    for path in ["/ui/", "/ui/main.js", "/supercargo/v1/cluster", "/supercargo/v1/now"] {
+        assert_eq!(
+            (asked(path, "anns-token"), asked(path, "nobodys-token"), asked(path, "")),
+            (403, 401, 403),
+            "{path}"
+        );
+    }
 }
