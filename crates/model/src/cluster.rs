@@ -17,6 +17,7 @@ use crate::{
     columns::Columns,
     config_map::ConfigMap,
     custom::CustomObject,
+    devices::{DeviceClass, ResourceClaim, ResourceSlice},
     kind::{Invalidates, Kind, for_each_kind},
     label_columns::LabelColumns,
     node::Node,
@@ -188,6 +189,9 @@ pub struct Cluster {
     csi_capacities: BTreeMap<Key, CsiStorageCapacity>,
     attachments: BTreeMap<Name, VolumeAttachment>,
     budgets: BTreeMap<Key, PodDisruptionBudget>,
+    resource_claims: BTreeMap<Key, ResourceClaim>,
+    resource_slices: BTreeMap<Name, ResourceSlice>,
+    device_classes: BTreeMap<Name, DeviceClass>,
     config_maps: BTreeMap<Key, ConfigMap>,
     custom: BTreeMap<&'static ApiResource, BTreeMap<Key, CustomObject>>,
     now: Timestamp,
@@ -313,6 +317,31 @@ impl Cluster {
     /// A storage class.
     pub fn storage_class(&self, name: &str) -> Option<&StorageClass> {
         self.storage_classes.get(name)
+    }
+
+    /// A claim to devices.
+    pub fn resource_claim(&self, key: &Key) -> Option<&ResourceClaim> {
+        self.resource_claims.get(key)
+    }
+
+    /// All claims to devices, by namespace and name.
+    pub fn resource_claims(&self) -> impl ExactSizeIterator<Item = &ResourceClaim> {
+        self.resource_claims.values()
+    }
+
+    /// All devices that drivers offer, by the name of their slice.
+    pub fn resource_slices(&self) -> impl ExactSizeIterator<Item = &ResourceSlice> {
+        self.resource_slices.values()
+    }
+
+    /// A class of devices.
+    pub fn device_class(&self, name: &str) -> Option<&DeviceClass> {
+        self.device_classes.get(name)
+    }
+
+    /// All classes of devices, by name.
+    pub fn device_classes(&self) -> impl ExactSizeIterator<Item = &DeviceClass> {
+        self.device_classes.values()
     }
 
     /// What a node's CSI drivers said.

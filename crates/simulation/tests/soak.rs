@@ -4,8 +4,8 @@ use std::{fs, path::Path};
 
 use serde::Deserialize;
 use supercargo_simulation::soak::{
-    Act, BrokenRule, Plan, PlannedSetup, PlannedStep, SimulationRule, SoakTally, plan, run, shrink,
-    soak_registry,
+    Act, BrokenRule, FaultyVerb, Plan, PlannedSetup, PlannedStep, RequestFault, SimulationRule, SoakTally,
+    plan, run, shrink, soak_registry,
 };
 
 /// A plan that found something once. The plan rather than its seed: what is drawn from a seed changes.
@@ -77,4 +77,25 @@ fn a_plan_is_shortened_to_what_breaks_the_rule() {
     let acts: Vec<&Act> = short.steps.iter().map(|step| &step.act).collect();
     assert_eq!(acts, [&Act::Compact, &Act::Look]);
     assert_eq!((short.setup.replicas, short.setup.nodes), (1, 1));
+}
+
+#[test]
+fn nodes_that_shrink_under_churn_are_overfilled_only_by_what_was_decided_before() {
+    let step = |at_millis, act| PlannedStep { at_millis, act };
+    let bindings_take_a_while =
+        Act::Requests { fault: RequestFault::Slow, verb: FaultyVerb::Bind, per_mille: 1000, seconds: 20 };
+    let mut steps = vec![step(0, bindings_take_a_while)];
+    for i in 0..150 {
+        let at = 100 + i * 100;
+        steps.push(step(at, Act::CreatePods { template: i, count: 4, life_seconds: 2 }));
+        // Large and small in turn, so that many shrink while a binding is on its way.
+        steps.push(step(at + 20, Act::ResizeNode { pick: i, shape: i % 3 }));
+        steps.push(step(at + 60, Act::ResizeNode { pick: i + 1, shape: 2 }));
+    }
+    steps.push(step(20_000, Act::Look));
+    let setup = PlannedSetup { nodes: 8, ..PlannedSetup::default() };
+    let outcome = run(&Plan { seed: 1, setup, seconds: 21, steps }, &supercargo_plugins::registry());
+    // The referee goes by the moment of the binding and reports many; nobody could have known about any of them.
+    assert!(outcome.overfilled > 10, "{} of {} bindings", outcome.overfilled, outcome.bindings);
+    assert_eq!(outcome.violations, []);
 }

@@ -19,7 +19,7 @@ use supercargo_live::scheduler::inspector::Inspector;
 use supercargo_manifest::Source;
 use supercargo_scheduler::ExtenderTransport;
 use supercargo_testcluster::{
-    ApiServer, ClusterBackup, FaultPlan, FaultRule, Kubelets, SeenChange, TestClusterOptions,
+    ApiServer, ClusterBackup, FaultPlan, FaultRule, Kubelets, SeenChange, TestClusterOptions, Violation,
 };
 
 use super::{
@@ -59,6 +59,9 @@ pub struct LifeOutcome {
     pub evictions: usize,
     /// How often a scheduler's process was started.
     pub starts: u64,
+    /// How many bindings came to a node that had no room for them by then, whether or not that could be known when they
+    /// were decided.
+    pub overfilled: usize,
 }
 
 /// Runs a plan. Whatever ends the run before its time is a broken rule, too.
@@ -73,6 +76,10 @@ pub fn run(plan: &Plan, registry: &Registry) -> LifeOutcome {
         simulation.rules.broken(SimulationRule::NeverEnds, format!("a panic: {}", said.unwrap_or_default()));
     }
     simulation.outcome()
+}
+
+fn is_overfilled(violation: &Violation) -> bool {
+    matches!(violation, Violation::OverAllocatable { .. })
 }
 
 /// One of the schedulers: its process comes and goes, its name stays.
@@ -184,6 +191,7 @@ impl<'a> Simulation<'a> {
             bindings: self.server.bindings().len(),
             evictions: self.rules.eviction_count(),
             starts: self.replicas.iter().map(|replica| replica.starts).sum(),
+            overfilled: self.server.violations().iter().filter(|violation| is_overfilled(violation)).count(),
         }
     }
 
