@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use crate::{
     bench, capacity, compare, config, conformance, demo, dynamic_scoring, explain, load_test,
-    output::Structured, rbac, record, replay, run, simulate, snapshot, style::Color, test, tune,
+    output::Structured, rbac, record, replay, run, simulate, snapshot, style::Color, test, tune, ui,
 };
 
 /// Decides where pods go in a Kubernetes cluster, exactly as kube-scheduler 1.36 would, and explains itself.
@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Test(test::Options),
     /// Show why a pod goes where it goes, or nowhere
     Explain(explain::Options),
+    /// Show a cluster and its scheduling as a page for browsers, on this machine
+    Ui(ui::Options),
     /// Replay the history of a cluster at full speed, and measure it
     Replay(replay::Options),
     /// Say what another configuration changes, on a trace or on a cluster with pending pods

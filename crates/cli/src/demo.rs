@@ -1,32 +1,48 @@
-//! `supercargo demo`: the scheduler at work on a cluster in memory, for people who want to see it first.
+//! `supercargo demo`: the scheduler at work on a cluster in memory, for people who want to see it first. It tells a story:
+//! the cluster fills, a rollout, a node that fails, preemption; on the terminal and on the page.
+
+mod objects;
+mod screen;
+mod story;
 
 use std::{
-    sync::Arc,
+    collections::VecDeque,
+    io::IsTerminal,
     time::{Duration, Instant},
 };
 
 use clap::Args;
-use serde_json::{Value, json};
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
     real::{RealWorld, RestConfig},
-    world::SharedWorld,
+    scheduler::{inspector::Inspector, records::Follower},
 };
 use supercargo_manifest::{Problem, Problems};
-use supercargo_scheduler::{Election, SchedulerOptions, start};
+use supercargo_model::resources::CPU;
+use supercargo_server::metrics::{DecisionTimes, Metrics};
 use supercargo_testcluster::{Kubelets, NOTICE, TestCluster, TestClusterOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     failure::{Ending, Failure},
+    objects::load_configuration,
     output::Console,
-    run::{runtime, stop_on_signal},
+    page::{ClusterColumns, ClusterLook},
+    run::{WatchedScheduler, runtime, start_watched, stop_on_signal},
 };
+use objects::{NAMESPACE, cores, node, pod, pod_name};
+use screen::{DemoFigures, DemoScreen, ZoneLoad, microseconds};
+use story::Story;
 
 /// How long a pod lives before it is deleted again.
 const LIFETIME: Duration = Duration::from_secs(45);
-const TICK: Duration = Duration::from_millis(100);
-const REPORT_EVERY: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(50);
+/// How long a round of the story takes, at most.
+const ROUND: Duration = Duration::from_secs(45);
+/// How many cores the nodes of a test cluster have.
+const NODE_CORES: usize = 16;
+/// How many of the pods that wait are shown.
+const SHOWN_WAITING: usize = 3;
 
 /// What can be said to `supercargo demo`.
 #[derive(Args)]
@@ -43,6 +59,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PORT", default_value_t = 8001)]
     port: u16,
 
+    /// The port on loopback of the page; 0 for any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 8002)]
+    page_port: u16,
+
     /// End after this long, such as 30s; without it, after Ctrl-C
     #[arg(long = "for", value_name = "DURATION")]
     time: Option<supercargo_config::Duration>,
@@ -54,31 +74,39 @@ pub(crate) struct Options {
 
 /// Runs the demo.
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
-    let configuration = crate::objects::read_configuration(options.config.as_ref(), console, registry)?;
+    let loaded = load_configuration(options.config.as_ref(), console, registry)?;
     let cluster = start_cluster(with_controllers(options.port))?;
-    fill(&cluster, options.nodes)?;
+    let at_a_time = options.rate as f64 * LIFETIME.as_secs_f64();
+    fill(&cluster, options.nodes, cores(options.nodes, at_a_time))?;
     console.note(NOTICE);
-    console.note(format!("look at it with: kubectl --server {} get pods -o wide", cluster.url()));
     let runtime = runtime()?;
     let stop = CancellationToken::new();
     let outcome = runtime.block_on(async {
         tokio::spawn(stop_on_signal(stop.clone()));
         let access = RestConfig { master: Some(cluster.url()), ..RestConfig::default() };
         let world = RealWorld::open(&access).await.map_err(Problems::from)?;
-        let world: SharedWorld = Arc::new(world);
-        let setup = SchedulerOptions { election: Election::Never, ..Default::default() };
-        let running = start(&world, &configuration, registry, setup)?;
-        let made = stream(options, &cluster, &stop, console).await;
+        let title = format!("demo, {} nodes", options.nodes);
+        let page = (options.page_port, title);
+        let watched = start_watched(world, &loaded, registry, page, stop.clone()).await?;
+        console.line(format!("the page:  {}", watched.address))?;
+        console.line(format!("kubectl:   kubectl --server {} get pods -o wide", cluster.url()))?;
+        console.line("")?;
+        console.flush()?;
+        // Pods come once all nodes are known.
+        let mut synced = watched.running.synced();
+        tokio::select! {
+            () = stop.cancelled() => {}
+            _ = synced.wait_for(|synced| *synced) => {}
+        }
+        let told = Demo::new(options, &cluster, &watched).tell(&stop, console).await;
         stop.cancel();
-        running.stop().await;
-        made
+        watched.running.stop().await;
+        told
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
-    let made = outcome?;
-    let bindings = cluster.bindings().len();
+    let ended = outcome?;
     let violations = cluster.violations();
-    console
-        .line(format!("{made} pods created, {bindings} bound, {} invariant violations", violations.len()))?;
+    ended.print(cluster.bindings().len(), violations.len(), console)?;
     Ok(if violations.is_empty() { Ending::Well } else { Ending::Found })
 }
 
@@ -103,108 +131,198 @@ fn start_cluster(options: TestClusterOptions) -> Result<TestCluster, Problem> {
     })
 }
 
-/// Fills a cluster with nodes of three zones, a tenth of them with a GPU.
-pub(crate) fn fill(cluster: &TestCluster, nodes: usize) -> Result<(), Problem> {
-    let made = cluster.create_many((0..nodes).map(node));
+/// Fills a cluster with nodes of three zones, a tenth of them with GPUs.
+fn fill(cluster: &TestCluster, nodes: usize, cores: usize) -> Result<(), Problem> {
+    let made = cluster.create_many((0..nodes).map(|i| node(i, cores)));
     made.map_err(|refusal| Problem::error(format!("cannot make nodes: {}", refusal.message())))
 }
 
-fn node(i: usize) -> Value {
-    let name = format!("node-{i:04}");
-    let gpu = i.is_multiple_of(10);
-    let mut amounts = json!({"cpu": "16", "memory": "64Gi", "pods": "110", "ephemeral-storage": "100Gi"});
-    if gpu {
-        amounts["example.com/gpu"] = "4".into();
-    }
-    json!({
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": name, "labels": {
-            "kubernetes.io/hostname": name,
-            "topology.kubernetes.io/zone": format!("zone-{}", ["a", "b", "c"][i % 3]),
-            "node.kubernetes.io/instance-type": if gpu { "gpu" } else { "general" },
-        }},
-        "status": {
-            "capacity": amounts, "allocatable": amounts,
-            "conditions": [{"type": "Ready", "status": "True", "reason": "Demo", "message": "pretends to be ready"}],
-            "nodeInfo": {"kubeletVersion": "v1.36.0", "osImage": "none", "kernelVersion": "none",
-                         "containerRuntimeVersion": "none"},
-        },
-    })
+/// The demo as it goes on.
+struct Demo<'d> {
+    options: &'d Options,
+    cluster: &'d TestCluster,
+    inspector: Inspector,
+    metrics: &'d Metrics,
+    follower: Follower,
+    story: Story<'d>,
+    created: usize,
+    deleted: usize,
+    bound: usize,
+    /// Until when pods were made, and how many there were at which time.
+    made_until: Duration,
+    made: VecDeque<(Duration, usize)>,
+    /// So many are old enough to go.
+    old: usize,
+    /// What was counted when it was last shown, and when that was.
+    times: Vec<u64>,
+    shown: Duration,
 }
 
-/// Pods of some everyday kinds, in turn.
-fn pod(i: usize) -> Value {
-    let (app, cpu, memory) = [
-        ("web", "250m", "256Mi"),
-        ("web", "250m", "256Mi"),
-        ("api", "500m", "512Mi"),
-        ("cache", "200m", "2Gi"),
-        ("batch", "1", "1Gi"),
-        ("train", "2", "4Gi"),
-    ][i % 6];
-    let selector = json!({"matchLabels": {"app": app}});
-    let mut requests = json!({"cpu": cpu, "memory": memory});
-    let mut spec = json!({});
-    match app {
-        "web" | "api" => {
-            spec["topologySpreadConstraints"] = json!([{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone",
-                "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": selector}]);
-        }
-        "cache" => {
-            spec["affinity"] = json!({"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
-                {"weight": 100, "podAffinityTerm": {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}}]}});
-        }
-        "train" => requests["example.com/gpu"] = "1".into(),
-        _ => {}
-    }
-    spec["containers"] = json!([{"name": "main", "image": format!("registry.example/{app}:1"),
-                                "resources": {"requests": requests}}]);
-    json!({"apiVersion": "v1", "kind": "Pod",
-           "metadata": {"name": format!("{app}-{i:06}"), "namespace": "default", "labels": {"app": app}},
-           "spec": spec})
+/// What it came to.
+struct DemoEnding {
+    created: usize,
+    showed: Vec<&'static str>,
+    preemptions: usize,
+    p50: Option<f64>,
+    p99: Option<f64>,
 }
 
-/// Makes pods, lets them go again, and tells how it goes. How many were made.
-async fn stream(
-    options: &Options,
-    cluster: &TestCluster,
-    stop: &CancellationToken,
-    console: &mut Console,
-) -> Result<usize, Failure> {
-    let started = Instant::now();
-    let until = options.time.and_then(|time| Some(started + time.to_std()?));
-    let (mut made, mut gone) = (0_usize, 0_usize);
-    let mut reported = started;
-    let mut bound_before = 0;
-    while !stop.is_cancelled() && until.is_none_or(|until| Instant::now() < until) {
-        let due = (started.elapsed().as_secs_f64() * options.rate as f64) as usize;
-        while made < due {
-            let created = cluster.create(pod(made));
+impl<'d> Demo<'d> {
+    fn new(options: &'d Options, cluster: &'d TestCluster, watched: &'d WatchedScheduler) -> Self {
+        let inspector = watched.running.inspector().clone();
+        let round = options.time.and_then(|time| time.to_std()).map_or(ROUND, |time| time.min(ROUND));
+        Self {
+            options,
+            cluster,
+            metrics: &watched.metrics,
+            follower: watched.running.records().follow_decisions(),
+            story: Story::new(cluster, inspector.clone(), options.nodes, round),
+            inspector,
+            created: 0,
+            deleted: 0,
+            bound: 0,
+            made_until: Duration::ZERO,
+            made: VecDeque::new(),
+            old: 0,
+            times: Vec::new(),
+            shown: Duration::ZERO,
+        }
+    }
+
+    /// Lets everything happen, and tells it.
+    async fn tell(mut self, stop: &CancellationToken, console: &mut Console) -> Result<DemoEnding, Failure> {
+        let on_terminal = std::io::stdout().is_terminal();
+        let title = format!("Supercargo · {} nodes, {} pods a second", self.options.nodes, self.options.rate);
+        let mut screen = DemoScreen::new(title, on_terminal);
+        let started = Instant::now();
+        let until = self.options.time.and_then(|time| time.to_std());
+        while !stop.is_cancelled() && until.is_none_or(|until| started.elapsed() < until) {
+            self.make_and_delete(started.elapsed())?;
+            self.story.go_on(started.elapsed()).await?;
+            while let Some(delivery) = self.follower.try_next() {
+                self.story.hear(&delivery.record, started.elapsed());
+            }
+            if started.elapsed() >= self.shown + screen.interval() {
+                let figures = self.figures(started.elapsed()).await;
+                screen.show(&figures, &self.story.lines, self.story.told, console)?;
+            }
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tokio::time::sleep(TICK) => {}
+            }
+        }
+        let counts = self.metrics.scheduling.decision_times.counts();
+        Ok(DemoEnding {
+            created: self.created,
+            showed: self.story.shown.iter().filter_map(|chapter| chapter.shows()).collect(),
+            preemptions: self.story.preemptions,
+            p50: DecisionTimes::quantile_microseconds(&counts, 0.5),
+            p99: DecisionTimes::quantile_microseconds(&counts, 0.99),
+        })
+    }
+
+    /// The stream of pods: new ones come, old ones go.
+    fn make_and_delete(&mut self, now: Duration) -> Result<(), Problem> {
+        let rate = self.options.rate as f64;
+        // On a machine that is too slow for the rate, fewer are made: what decides has the same thread.
+        let (began, before) = (Instant::now(), self.created);
+        let due = ((now - self.made_until).as_secs_f64() * rate) as usize;
+        while self.created < before + due && began.elapsed() < TICK / 2 {
+            let created = self.cluster.create(pod(self.created, &pod_name(self.created)));
             created.map_err(|refusal| Problem::error(format!("cannot make a pod: {}", refusal.message())))?;
-            made += 1;
+            self.created += 1;
         }
-        let old = started.elapsed().saturating_sub(LIFETIME).as_secs_f64() * options.rate as f64;
-        while gone < old as usize {
-            let name = pod(gone)["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            // Somebody may have deleted it with kubectl.
-            let _ = cluster.delete("pods", "default", &name);
-            gone += 1;
+        if self.created > before {
+            let is_late = self.created < before + due;
+            self.made_until =
+                if is_late { now } else { self.made_until + Duration::from_secs_f64(due as f64 / rate) };
+            self.made.push_back((now, self.created));
         }
-        if reported.elapsed() >= REPORT_EVERY {
-            let bound = cluster.bindings().len();
-            let rate = (bound - bound_before) as f64 / reported.elapsed().as_secs_f64();
-            console.note(format!(
-                "{:>4} s: {made} pods created, {bound} bound ({rate:.0} a second), {gone} deleted",
-                started.elapsed().as_secs()
-            ));
-            (reported, bound_before) = (Instant::now(), bound);
+        while self.made.front().is_some_and(|(at, _)| *at + LIFETIME < now) {
+            self.old = self.made.pop_front().map_or(self.old, |(_, created)| created);
         }
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = tokio::time::sleep(TICK) => {}
+        while self.deleted < self.old {
+            // Somebody may have deleted it with kubectl; and its node may have failed, so that it has another name.
+            let name = pod_name(self.deleted);
+            if self.cluster.delete("pods", NAMESPACE, &name).is_err() {
+                let _ = self.cluster.delete("pods", NAMESPACE, &format!("{name}r"));
+            }
+            self.deleted += 1;
+        }
+        Ok(())
+    }
+
+    async fn figures(&mut self, now: Duration) -> DemoFigures {
+        self.bound += self.cluster.bindings_from(self.bound).len();
+        let counts = self.metrics.scheduling.decision_times.counts();
+        let before = |i: usize| self.times.get(i).copied().unwrap_or(0);
+        let new: Vec<u64> = counts.iter().enumerate().map(|(i, count)| count - before(i)).collect();
+        let rate = new.iter().sum::<u64>() as f64 / (now - self.shown).as_secs_f64();
+        (self.times, self.shown) = (counts, now);
+        let look = self.inspector.ask(|engine, _| ClusterLook::new(engine.cluster())).await;
+        let zones = look.map(|look| zone_loads(&ClusterColumns::new(look))).unwrap_or_default();
+        let queue = self.inspector.queue().await.unwrap_or_default();
+        let refused =
+            queue.iter().filter_map(|pod| Some((pod.pod.name.to_string(), pod.last_failure.as_ref()?)));
+        DemoFigures {
+            at: now,
+            created: self.created,
+            bound: self.bound,
+            rate,
+            p50_microseconds: DecisionTimes::quantile_microseconds(&new, 0.5),
+            p99_microseconds: DecisionTimes::quantile_microseconds(&new, 0.99),
+            zones,
+            waiting: queue.len(),
+            waits: refused
+                .map(|(pod, failure)| (pod, failure.message.to_string()))
+                .take(SHOWN_WAITING)
+                .collect(),
         }
     }
-    Ok(made)
+}
+
+/// How full the nodes of each zone are.
+fn zone_loads(columns: &ClusterColumns) -> Vec<ZoneLoad> {
+    let Some(nodes) = &columns.nodes else { return Vec::new() };
+    let place = |name: &str| nodes.resources.iter().position(|resource| &**resource == name);
+    let (Some(cpu), Some(pods)) = (place(CPU), place(supercargo_model::resources::PODS)) else {
+        return Vec::new();
+    };
+    let mut zones: Vec<ZoneLoad> =
+        nodes.zones.iter().map(|name| ZoneLoad { name: name.clone(), ..ZoneLoad::default() }).collect();
+    for (node, zone) in nodes.zone.iter().enumerate() {
+        let allocatable = nodes.allocatable[cpu][node].max(1) as f64;
+        zones[*zone].loads.push(columns.used[cpu][node] as f64 / allocatable);
+        zones[*zone].pods += columns.used[pods][node];
+    }
+    zones
+}
+
+impl DemoEnding {
+    fn print(&self, bound: usize, violations: usize, console: &mut Console) -> Result<(), Failure> {
+        console.heading("What was shown")?;
+        for shown in &self.showed {
+            console.line(format!("  {shown}"))?;
+        }
+        console.line(format!(
+            "  {} pods created, {bound} bound, {} preemptions, {violations} invariant violations; half of the decisions took \
+             up to {}, 99 of 100 up to {}",
+            self.created,
+            self.preemptions,
+            microseconds(self.p50),
+            microseconds(self.p99)
+        ))?;
+        console.heading("Next, on your own cluster; none of it changes anything")?;
+        for (command, what) in [
+            ("supercargo simulate", "where the pending pods would go"),
+            ("supercargo explain NAMESPACE/POD", "why a pod goes where it goes, or nowhere"),
+            ("supercargo ui", "all of it as a page, with weights to play with"),
+            ("supercargo capacity --pod FILE", "how many more of a pod fit"),
+        ] {
+            console.line(format!("  {command:<34} {what}"))?;
+        }
+        Ok(())
+    }
 }
 
 /// What can be said to `supercargo testcluster`.
@@ -257,7 +375,7 @@ impl ClusterCommand {
 pub(crate) fn run_cluster(options: &ClusterCommand, console: &mut Console) -> Result<Ending, Failure> {
     let cluster = start_cluster(options.cluster_options())?;
     console.note(NOTICE);
-    fill(&cluster, options.nodes)?;
+    fill(&cluster, options.nodes, NODE_CORES)?;
     console.line(cluster.url())?;
     console.flush()?;
     let stop = CancellationToken::new();

@@ -16,10 +16,12 @@ use supercargo_framework::{
     preemption::Nomination,
     registry::{Point, Registry},
 };
-use supercargo_manifest::Problem;
-use supercargo_model::{Name, Pod};
+use supercargo_manifest::{Problem, Problems};
+use supercargo_model::{Name, Pod, Timestamp, object::Object};
 use supercargo_scheduler::offline::OfflineScheduler;
 use supercargo_sim::{explanation::Explanation, simulate::Input};
+
+pub(crate) use server::{AskedScheduler, said};
 
 use crate::{
     arguments::DocumentFormat,
@@ -47,7 +49,7 @@ pub(crate) struct Options {
     inputs: Inputs,
 
     #[command(flatten)]
-    server: server::AskedScheduler,
+    server: AskedScheduler,
 
     /// How the result is printed
     #[arg(long, short, value_enum, default_value_t, value_name = "FORMAT")]
@@ -111,31 +113,59 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
 
 /// Decides what was read, and explains the pod.
 fn explain(options: &Options, console: &mut Console, registry: &Registry) -> Result<Explanation, Failure> {
-    let mut given = options.inputs.read(console, registry)?;
-    let pod = find::find(&given.objects, &options.pod_name())?;
-    let bound_to = pod.node.as_ref().map(ToString::to_string);
-    let (pod, alone) = if bound_to.is_some() { find::unbind(&mut given.objects, &pod) } else { (pod, false) };
-    let mut extender_caller = given.extender_caller.take();
-    if let Some(extender_caller) = extender_caller.as_mut().filter(|_| alone) {
-        extender_caller.unbind(&pod);
-    }
-    let mut input = Input::new(given.objects);
-    if alone {
-        input.pending = vec![pod.clone()];
-    }
-    let seed_and_time = (options.inputs.seed, given.now);
-    let scheduler = offline(input, &given.configuration, registry, seed_and_time, extender_caller.as_ref())?;
-    check_nodes(scheduler.engine(), &options.nodes)?;
-    if scheduler.engine().profile(&pod.spec.scheduler_name).is_none() {
-        let names = given.configuration.profiles.iter().map(|profile| &*profile.scheduler_name);
-        return Err(other_scheduler(&pod, &names.collect::<Vec<_>>()).into());
-    }
-    let asked = Asked { pod: &pod, nodes: &options.nodes };
-    let attempts = asked.decide(scheduler, extender_caller.as_mut())?;
+    let given = options.inputs.read(console, registry)?;
+    let mut extender_caller = given.extender_caller;
+    let cluster = ReadCluster {
+        objects: given.objects,
+        configuration: &given.configuration,
+        registry,
+        seed_and_time: (options.inputs.seed, given.now),
+    };
+    let explanation = cluster.explain(&options.pod_name(), &options.nodes, extender_caller.as_mut())?;
     if let Some(extender_caller) = extender_caller {
         extender_caller.tell_failures(console);
     }
-    Ok(Explanation { bound_to, ..attempts.document(&given.configuration) })
+    Ok(explanation)
+}
+
+/// A cluster that was read, and by what rules its pods are scheduled.
+pub(crate) struct ReadCluster<'a> {
+    pub(crate) objects: Vec<Object>,
+    pub(crate) configuration: &'a Configuration,
+    pub(crate) registry: &'a Registry,
+    /// What ties are broken by, and when it is.
+    pub(crate) seed_and_time: (u64, Timestamp),
+}
+
+impl ReadCluster<'_> {
+    /// Schedules its pods, and explains one of them, also with regard to some nodes.
+    pub(crate) fn explain(
+        mut self,
+        name: &str,
+        nodes: &[Name],
+        mut extender_caller: Option<&mut ExtenderCaller>,
+    ) -> Result<Explanation, Problems> {
+        let pod = find::find(&self.objects, name)?;
+        let bound_to = pod.node.as_ref().map(ToString::to_string);
+        let (pod, alone) =
+            if bound_to.is_some() { find::unbind(&mut self.objects, &pod) } else { (pod, false) };
+        if let Some(extender_caller) = extender_caller.as_mut().filter(|_| alone) {
+            extender_caller.unbind(&pod);
+        }
+        let mut input = Input::new(self.objects);
+        if alone {
+            input.pending = vec![pod.clone()];
+        }
+        let Self { configuration, registry, seed_and_time, .. } = self;
+        let scheduler = offline(input, configuration, registry, seed_and_time, extender_caller.as_deref())?;
+        check_nodes(scheduler.engine(), nodes)?;
+        if scheduler.engine().profile(&pod.spec.scheduler_name).is_none() {
+            let names = configuration.profiles.iter().map(|profile| &*profile.scheduler_name);
+            return Err(other_scheduler(&pod, &names.collect::<Vec<_>>()).into());
+        }
+        let attempts = Asked { pod: &pod, nodes }.decide(scheduler, extender_caller)?;
+        Ok(Explanation { bound_to, ..attempts.document(configuration) })
+    }
 }
 
 fn other_scheduler(pod: &Pod, profiles: &[&str]) -> Problem {
@@ -188,7 +218,7 @@ impl Asked<'_> {
         &self,
         mut scheduler: OfflineScheduler,
         mut extender_caller: Option<&mut ExtenderCaller>,
-    ) -> Result<Attempts, Failure> {
+    ) -> Result<Attempts, Problem> {
         let mut placed = 0;
         let mut attempts: Option<Attempts> = None;
         let (mut made_room, mut evicted) = (None, false);
@@ -223,7 +253,7 @@ impl Asked<'_> {
             }
         }
         let attempts = attempts.map(|attempts| Attempts { made_room, evicted, ..attempts });
-        attempts.ok_or_else(|| Problem::error(format!("pod {} is not in the queue", self.pod.key())).into())
+        attempts.ok_or_else(|| Problem::error(format!("pod {} is not in the queue", self.pod.key())))
     }
 }
 

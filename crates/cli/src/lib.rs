@@ -38,6 +38,7 @@ mod input;
 mod load_test;
 mod objects;
 mod output;
+mod page;
 mod rbac;
 mod record;
 mod replay;
@@ -49,6 +50,7 @@ mod style;
 mod test;
 mod traces;
 mod tune;
+mod ui;
 mod utilisation;
 
 use std::{
@@ -139,6 +141,7 @@ fn dispatch(
         Command::Capacity(options) => capacity::run(&options, console, registry),
         Command::Test(options) => test::run(&options, console, registry),
         Command::Explain(options) => explain::run(&options, console, registry),
+        Command::Ui(options) => ui::run(&options, console, registry),
         Command::Replay(options) => replay::run(&options, console, registry),
         Command::Compare(options) => compare::run(&options, console, registry),
         Command::Tune(options) => tune::run(&options, console, registry),

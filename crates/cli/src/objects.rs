@@ -6,7 +6,7 @@ mod workloads;
 
 use std::{collections::HashMap, path::PathBuf};
 
-use supercargo_config::{self as configuration, Configuration};
+use supercargo_config::{self as configuration, Configuration, Loaded};
 use supercargo_framework::registry::Registry;
 use supercargo_live::informer;
 use supercargo_manifest::Problems;
@@ -72,6 +72,8 @@ pub(crate) struct Inputs {
 pub(crate) struct Given {
     pub(crate) objects: Vec<Object>,
     pub(crate) configuration: Configuration,
+    /// What is worth a look in the configuration; it was told already.
+    pub(crate) configuration_warnings: Problems,
     pub(crate) now: Timestamp,
     /// How much of the cluster was used as it was read.
     pub(crate) before: Utilisation,
@@ -86,7 +88,11 @@ pub(crate) struct Given {
 impl Inputs {
     /// Reads everything; or tells everything that is wrong. What is only worth a look is told at once.
     pub(crate) fn read(&self, console: &mut Console, registry: &Registry) -> Result<Given, Problems> {
-        let configuration = read_configuration(self.config.as_ref(), console, registry);
+        let (configuration, configuration_warnings) =
+            match load_configuration(self.config.as_ref(), console, registry) {
+                Ok(loaded) => (Ok(loaded.configuration), loaded.warnings),
+                Err(problems) => (Err(problems), Problems::default()),
+            };
         let asks = configuration.as_ref().is_ok_and(|read| !read.extenders.is_empty()) && !self.no_extenders;
         let declared = configuration.as_ref().map(|read| read.declared(registry)).unwrap_or_default();
         let reader = reader(&declared).keeping([Kind::Node, Kind::Pod].into_iter().filter(|_| asks));
@@ -115,7 +121,16 @@ impl Inputs {
                     let unbound = pods(&objects).filter(|pod| was_on.contains_key(&pod.key()));
                     unbound.for_each(|pod| extender_caller.unbind(pod));
                 }
-                Ok(Given { objects, configuration, now, before, was_on, priority_classes, extender_caller })
+                Ok(Given {
+                    objects,
+                    configuration,
+                    configuration_warnings,
+                    now,
+                    before,
+                    was_on,
+                    priority_classes,
+                    extender_caller,
+                })
             }
             (objects, configuration) => {
                 let problems = [objects.err(), configuration.err()];
@@ -151,6 +166,16 @@ impl Inputs {
         reader.expect_new(WORKLOADS, self.namespace.as_deref());
         of_pods.iter().for_each(|source| reader.read(source));
         reader.finish()
+    }
+
+    /// What the cluster is called.
+    pub(crate) fn name(&self) -> String {
+        let files = self.cluster.iter().chain(&self.pods).map(PathBuf::as_path);
+        if self.cluster.is_empty() {
+            "live cluster, as it was read".to_owned()
+        } else {
+            crate::ui::title_of(files)
+        }
     }
 
     /// A pod's name with its namespace, where that was given apart.
@@ -213,12 +238,22 @@ pub(crate) fn read_configuration(
     console: &mut Console,
     registry: &Registry,
 ) -> Result<Configuration, Problems> {
+    load_configuration(path, console, registry).map(|loaded| loaded.configuration)
+}
+
+/// The same, with the warnings that were told.
+pub(crate) fn load_configuration(
+    path: Option<&PathBuf>,
+    console: &mut Console,
+    registry: &Registry,
+) -> Result<Loaded, Problems> {
     let Some(path) = path else {
-        return configuration::default_configuration(registry);
+        let configuration = configuration::default_configuration(registry)?;
+        return Ok(Loaded { configuration, warnings: Problems::default() });
     };
     let loaded = configuration::load(&input::text(path)?, registry)?;
     console.warnings(&loaded.warnings);
-    Ok(loaded.configuration)
+    Ok(loaded)
 }
 
 /// Says what was left out, what took the place of something else, and what an API server would not have let pass.

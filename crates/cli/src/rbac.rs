@@ -241,7 +241,7 @@ fn manifests(
         add("RoleBinding", meta(Some(namespace), &role) + &binding("Role", &role));
     }
     let reader = "# For people and dashboards that may look at the scheduler and at what it looks at. Bind it to them.\n";
-    let paths = "- nonResourceURLs: [/metrics, /metrics/*, /configz, /healthz/*, /livez/*, /readyz/*]\n  verbs: [get]\n";
+    let paths = "- nonResourceURLs: [/metrics, /metrics/*, /configz, /healthz/*, /livez/*, /readyz/*, /ui/, /ui/*, /supercargo/v1/*]\n  verbs: [get]\n";
     let looks = written(reads());
     add("ClusterRole", meta(None, &format!("{name}-reader")) + reader + &looks + paths);
     text

@@ -6,15 +6,17 @@ mod decisions;
 mod feature_gates;
 mod flags;
 mod guests;
+mod live_page;
 mod logging;
 mod measure;
 mod pod_lines;
 mod review;
 mod serving;
+mod watched;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use supercargo_config::Configuration;
+use supercargo_config::{Configuration, Loaded};
 use supercargo_framework::registry::Registry;
 use supercargo_live::{
     informer::InformerHealth,
@@ -28,23 +30,22 @@ use supercargo_wasm::Host;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use flags::{Options, explain_unknown, with_dashes};
+pub(crate) use watched::{WatchedScheduler, start_watched};
 
 use crate::{
     failure::{Ending, Failure},
-    objects::read_configuration,
+    objects::load_configuration,
     output::Console,
+    page::ShownConfiguration,
 };
 use beside::Beside;
 use decision_log::DecisionLog;
 use decisions::{Asked, KeptDecisions};
 use flags::{Checked, DecisionOptions};
+use live_page::LivePage;
 use measure::{MeteredWorld, MetricsMeter};
 use review::ByApiServer;
 use serving::Serving;
-
-/// Where a running scheduler explains pods. Not below /api: the role system:discovery, which everybody with an account has,
-/// allows all paths there.
-pub(crate) const EXPLAIN_PATH: &str = "/supercargo/v1/explain";
 
 /// Runs the scheduler until it is told to stop.
 pub(crate) fn run(
@@ -57,7 +58,8 @@ pub(crate) fn run(
         return tell_version(version, console);
     }
     let checked = options.check()?;
-    let mut configuration = read_configuration(options.config.as_ref(), console, registry)?;
+    let Loaded { mut configuration, warnings } =
+        load_configuration(options.config.as_ref(), console, registry)?;
     options.apply(&mut configuration);
     if let Some(path) = &options.write_config_to {
         return write_configuration(path, &configuration, registry, console);
@@ -68,7 +70,8 @@ pub(crate) fn run(
     }
     let runtime = runtime()?;
     runtime.spawn(pod_lines.tell_left_out());
-    let ending = runtime.block_on(schedule(options, checked, &configuration, registry, guests));
+    let shown = ShownConfiguration::new(&configuration, &warnings, registry);
+    let ending = runtime.block_on(schedule(options, checked, &configuration, shown, registry, guests));
     // Whatever still runs (a request that nobody waits for) must not hold the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     ending.map_err(Failure::from)
@@ -98,6 +101,7 @@ async fn schedule(
     options: &Options,
     checked: Checked,
     configuration: &Configuration,
+    shown: ShownConfiguration,
     registry: &Registry,
     guests: &Host,
 ) -> Result<Ending, Problems> {
@@ -106,6 +110,7 @@ async fn schedule(
     let access = access(options, configuration);
     let real = open(&access).await?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), server = real.server(), "supercargo starts");
+    let about = ("live", real.server().to_owned());
     if !real.checks_certificate() {
         tracing::warn!(
             "the API server's certificate is not checked: the kubeconfig says insecure-skip-tls-verify"
@@ -142,6 +147,7 @@ async fn schedule(
         configuration: Arc::new(configuration.clone()),
         world: world.clone(),
     };
+    let page = LivePage::new(asked, measured.clone(), lease.clone(), shown, about);
     let serving = Serving {
         options: options.clone(),
         checked,
@@ -154,7 +160,7 @@ async fn schedule(
         informers,
         informers_world: world,
         inspector: running.inspector().clone(),
-        asked,
+        page,
         measured,
         stop: stop.clone(),
     };

@@ -155,6 +155,11 @@ impl QueueRules {
         })
     }
 
+    /// The events that can help, by the plugin that refused.
+    pub fn all_interests(&self) -> impl Iterator<Item = (&Name, &Interests)> {
+        self.interests.iter()
+    }
+
     /// The events that help pods which a plugin refused; any, if the profile does not know the plugin.
     pub fn interests(&self, plugin: &str) -> &Interests {
         self.interests.get(plugin).unwrap_or(&self.any)

@@ -98,14 +98,32 @@ impl NodeInfo {
 
     /// Puts a pod on the node.
     pub fn add_pod(&mut self, pod: Arc<Pod>) {
+        self.count_in(&pod);
+        self.used_ports.add(&pod.spec.host_ports);
+        self.pods.push(pod);
+    }
+
+    fn count_in(&mut self, pod: &Pod) {
         let requests = &pod.spec.requests;
         self.requested.add(&requests.held);
         self.requested_or_default_milli_cpu =
             self.requested_or_default_milli_cpu.saturating_add(requests.held_or_default_milli_cpu);
         self.requested_or_default_memory =
             self.requested_or_default_memory.saturating_add(requests.held_or_default_memory);
-        self.used_ports.add(&pod.spec.host_ports);
-        self.pods.push(pod);
+    }
+
+    /// Sums that were cut at the largest number do not say what was added to them.
+    fn count_anew(&mut self) {
+        self.requested = Resources::default();
+        (self.requested_or_default_milli_cpu, self.requested_or_default_memory) = (0, 0);
+        let pods = std::mem::take(&mut self.pods);
+        pods.iter().for_each(|pod| self.count_in(pod));
+        self.pods = pods;
+    }
+
+    fn is_cut(&self) -> bool {
+        let sums = [self.requested_or_default_milli_cpu, self.requested_or_default_memory];
+        self.requested.has_most() || sums.contains(&i64::MAX)
     }
 
     /// Takes a pod off the node; nothing happens if it is not there.
@@ -115,13 +133,17 @@ impl NodeInfo {
         };
         let index = self.pods.iter().position(same)?;
         let pod = self.pods.remove(index);
+        self.used_ports.remove(&pod.spec.host_ports);
+        if self.is_cut() {
+            self.count_anew();
+            return Some(pod);
+        }
         let requests = &pod.spec.requests;
         self.requested.subtract(&requests.held);
         self.requested_or_default_milli_cpu =
             self.requested_or_default_milli_cpu.saturating_sub(requests.held_or_default_milli_cpu);
         self.requested_or_default_memory =
             self.requested_or_default_memory.saturating_sub(requests.held_or_default_memory);
-        self.used_ports.remove(&pod.spec.host_ports);
         Some(pod)
     }
 }

@@ -97,6 +97,17 @@ impl Object {
         }
     }
 
+    /// Reads as much of a pod as can be, from a text that holds it alone: what makes no sense is left out. `None` if that is
+    /// too much.
+    pub fn pod_in_part(annotations: &[Name], source: &Source) -> Option<Pod> {
+        let values = manifest::read(source).ok()?;
+        let [value] = &*values else { return None };
+        let (pod, _) = manifest::decode_in_part::<Pod>(source, value, "", UnknownFields::Ignore);
+        let mut pod = pod?;
+        pod.keep_annotations(annotations);
+        Some(pod)
+    }
+
     fn keeping(mut self, annotations: &[Name]) -> Self {
         if let Self::Pod(pod) = &mut self {
             pod.keep_annotations(annotations);

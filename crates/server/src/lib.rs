@@ -47,6 +47,7 @@ pub mod metrics;
 mod routes;
 mod server;
 mod tls;
+mod ui;
 mod zpages;
 
 pub use access::{
@@ -60,4 +61,5 @@ pub use server::{ConnectionLimits, ConnectionSecurity, Drained, Port, Server, Se
 pub use tls::{
     Certificate, CipherSuites, KeyExchanges, NamedCertificate, TlsOptions, TlsVersion, UnknownOffer,
 };
+pub use ui::PAGE_PATH;
 pub use zpages::{Flags, Statusz};

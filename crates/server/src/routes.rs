@@ -20,6 +20,7 @@ use crate::{
     access::{AccessControl, BoxFuture, guard},
     health::Health,
     metrics::{CONTENT_TYPE, Metrics, PodResources, pod_resources_text},
+    ui,
     zpages::{self, Flags, Statusz},
 };
 
@@ -70,6 +71,11 @@ impl Query {
     fn parse(text: Option<&str>) -> Self {
         let pairs = form_urlencoded::parse(text.unwrap_or_default().as_bytes());
         Self(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
+    }
+
+    /// As it stands in an address.
+    pub fn to_text(&self) -> String {
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.0).finish()
     }
 
     /// The first value of a name.
@@ -156,6 +162,16 @@ impl Routes {
     pub fn answers(self, path: &'static str, answers: AnswerQueries) -> Self {
         let answer = async move |RawQuery(query): RawQuery| answers(Query::parse(query.as_deref())).await;
         Self(self.0.route(path, get(answer)))
+    }
+
+    /// With the page, for browsers.
+    pub fn page(self) -> Self {
+        Self(ui::with_page(self.0))
+    }
+
+    /// All of it only by a name of this machine, for a server that lets in everybody on it.
+    pub fn only_by_local_name(self) -> Self {
+        Self(self.0.layer(middleware::from_fn(ui::only_by_local_name)))
     }
 
     /// With these routes too. Their handlers find the caller as an `Extension<UserInfo>`.

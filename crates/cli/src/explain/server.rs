@@ -10,11 +10,11 @@ use supercargo_manifest::{Problem, Problems};
 use supercargo_model::Name;
 use supercargo_sim::explanation::Explanation;
 
-use crate::run::{EXPLAIN_PATH, runtime};
+use crate::{page::EXPLAIN_PATH, run::runtime};
 
 /// Where the scheduler is, and who asks.
 #[derive(clap::Args)]
-pub(super) struct AskedScheduler {
+pub(crate) struct AskedScheduler {
     /// Ask a running scheduler, at the address where it serves its metrics, in place of reading a cluster
     #[arg(long, value_name = "URL", conflicts_with_all = ["cluster", "pods", "config"])]
     server: Option<String>,
@@ -37,22 +37,32 @@ pub(super) struct AskedScheduler {
 }
 
 impl AskedScheduler {
-    pub(super) fn is_given(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         self.server.is_some()
     }
 
-    /// The scheduler's explanation of a pod.
-    pub(super) fn ask(&self, pod: &str, nodes: &[Name]) -> Result<Explanation, Problems> {
-        let url = self.server.clone().unwrap_or_default();
+    /// Where it is.
+    pub(crate) fn url(&self) -> &str {
+        self.server.as_deref().unwrap_or_default()
+    }
+
+    /// The way to it.
+    pub(crate) async fn open(&self) -> Result<RealWorld, Problems> {
         let endpoint = Endpoint {
-            url: url.clone(),
+            url: self.url().to_owned(),
             token: self.token.clone(),
             token_file: self.token_file.clone(),
             certificate_authority: self.certificate_authority.clone(),
             insecure_skip_tls_verify: self.insecure_skip_tls_verify,
         };
+        RealWorld::open_endpoint(&endpoint).await.map_err(Problems::from)
+    }
+
+    /// The scheduler's explanation of a pod.
+    pub(super) fn ask(&self, pod: &str, nodes: &[Name]) -> Result<Explanation, Problems> {
+        let url = self.url();
         let runtime = runtime()?;
-        let world = runtime.block_on(RealWorld::open_endpoint(&endpoint)).map_err(Problems::from)?;
+        let world = runtime.block_on(self.open())?;
         let reply = runtime.block_on(world.send(Request::get(path(pod, nodes))));
         let reply = reply.map_err(|error| {
             Problem::error(format!("{url} does not answer: {error}"))
@@ -84,7 +94,7 @@ fn path(pod: &str, nodes: &[Name]) -> String {
 }
 
 /// What a server says in its answer, on one line.
-fn said(body: &[u8]) -> String {
+pub(crate) fn said(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let told = serde_json::from_str::<serde_json::Value>(&text).ok();
     let told = told.and_then(|told| told["message"].as_str().map(str::to_owned));

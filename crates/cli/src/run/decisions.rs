@@ -19,21 +19,14 @@ use supercargo_live::{
     },
     world::SharedWorld,
 };
-use supercargo_model::{Key, Name};
-use supercargo_server::{AnswerQueries, BoxFuture, Query, QueryAnswer, Routes};
+use supercargo_server::{Query, QueryAnswer};
 use supercargo_sim::explanation::{Explanation, WHAT_IF};
 
-use super::EXPLAIN_PATH;
-use crate::explain::document;
+use crate::{
+    explain::document,
+    page::{self, HelpfulEvents, PendingEntry, asked_limit, asked_pod, asked_to_explain},
+};
 
-/// Where the last decisions are served.
-const DECISIONS_PATH: &str = "/supercargo/v1/decisions";
-/// Where the queue is served.
-const QUEUE_PATH: &str = "/supercargo/v1/queue";
-/// How many are told, unless the caller says otherwise.
-const DEFAULT_LIMIT: usize = 100;
-/// How many nodes may be asked about at a time: nobody is scheduled meanwhile.
-const MAX_NODES: usize = 20;
 /// How often records are fetched: often enough that none are lost, and the deciding thread wakes nobody.
 const FETCH_EVERY: Duration = Duration::from_millis(100);
 
@@ -101,20 +94,9 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// The routes that answer.
-    pub(super) fn routes(self, routes: Routes) -> Routes {
-        let [decisions, queue, explain] = [self.clone(), self.clone(), self];
-        let decisions: AnswerQueries = Arc::new(move |query| {
-            let answer = decisions.decisions(&query);
-            Box::pin(async { answer })
-        });
-        let queue: AnswerQueries = Arc::new(move |query| queue.clone().queue(query));
-        let explain: AnswerQueries = Arc::new(move |query| explain.clone().explain(query));
-        routes.answers(DECISIONS_PATH, decisions).answers(QUEUE_PATH, queue).answers(EXPLAIN_PATH, explain)
-    }
-
-    fn decisions(&self, query: &Query) -> QueryAnswer {
-        let (pod, limit) = match (pod(query), limit(query)) {
+    /// The last decisions, the newest first.
+    pub(super) fn decisions(&self, query: &Query) -> QueryAnswer {
+        let (pod, limit) = match (asked_pod(query), asked_limit(query)) {
             (Ok(pod), Ok(limit)) => (pod, limit),
             (Err(wrong), _) | (_, Err(wrong)) => return QueryAnswer::BadRequest(wrong),
         };
@@ -159,85 +141,58 @@ impl Asked {
         brief
     }
 
-    fn queue(self, query: Query) -> BoxFuture<'static, QueryAnswer> {
-        Box::pin(async move {
-            let limit = match limit(&query) {
-                Ok(limit) => limit,
-                Err(wrong) => return QueryAnswer::BadRequest(wrong),
-            };
-            let Some(queue) = self.inspector.queue().await else { return stopped() };
-            let pods: Vec<Value> = queue.iter().take(limit).map(|pod| self.waiting(pod)).collect();
-            QueryAnswer::Json(json!({"pods": pods, "count": queue.len()}).to_string())
-        })
+    /// The pods that wait, as far as they are asked for.
+    pub(super) fn queue(&self, queue: &[QueueRecord], events: &HelpfulEvents, query: &Query) -> QueryAnswer {
+        let limit = match asked_limit(query) {
+            Ok(limit) => limit,
+            Err(wrong) => return QueryAnswer::BadRequest(wrong),
+        };
+        let pods: Vec<Value> = queue.iter().take(limit).map(|pod| self.waiting(pod)).collect();
+        page::json_answer(&json!({"pods": pods, "count": queue.len(), "events": events}))
     }
 
     fn waiting(&self, pod: &QueueRecord) -> Value {
-        let refused_by = pod.refused_by.plugins.iter().chain(&pod.refused_by.pending);
-        let mut waiting = json!({
-            "pod": pod.pod.to_string(),
-            "priority": pod.priority,
-            "queue": format!("{:?}", pod.place),
-            "since": self.time(pod.since),
-            "attempts": pod.attempts,
-            "refusedBy": refused_by.collect::<Vec<_>>(),
-        });
-        for (field, value) in [("gatedBy", &pod.gated_by), ("nominatedNode", &pod.nominated_node)] {
-            if let Some(value) = value {
-                waiting[field] = json!(value);
-            }
+        let mut waiting = PendingEntry {
+            pod: &pod.pod,
+            priority: pod.priority,
+            queue: format!("{:?}", pod.place),
+            attempts: pod.attempts,
+            refused_by: pod.refused_by.plugins.iter().chain(&pod.refused_by.pending).collect(),
+            gated_by: pod.gated_by.as_ref(),
+            nominated_node: pod.nominated_node.as_ref(),
+            message: pod.last_failure.as_ref().map(|failure| &*failure.message),
         }
+        .to_json();
+        waiting["since"] = self.time(pod.since);
+        waiting["waits"] = json!(self.world.uptime().saturating_sub(pod.since).as_secs_f64());
         waiting
     }
 
-    fn explain(self, query: Query) -> BoxFuture<'static, QueryAnswer> {
-        Box::pin(async move {
-            let pod = match pod(&query) {
-                Ok(Some(pod)) => pod,
-                Ok(None) => return QueryAnswer::BadRequest("say which pod: ?pod=NAMESPACE/NAME".to_owned()),
-                Err(wrong) => return QueryAnswer::BadRequest(wrong),
-            };
-            let nodes: Vec<Name> = query.all("node").map(Name::from).collect();
-            if nodes.len() > MAX_NODES {
-                return QueryAnswer::BadRequest(format!("ask about {MAX_NODES} nodes at a time, at most"));
+    /// What would be decided for a pod now, and why.
+    pub(super) async fn explain(&self, query: &Query) -> QueryAnswer {
+        let (pod, nodes) = match asked_to_explain(query) {
+            Ok(asked) => asked,
+            Err(wrong) => return QueryAnswer::BadRequest(wrong),
+        };
+        match self.inspector.explain(pod.clone(), nodes).await {
+            None => stopped(),
+            Some(PodExplanation::Unknown) => QueryAnswer::NotFound(format!("there is no pod {pod}")),
+            Some(PodExplanation::OtherScheduler) => {
+                QueryAnswer::NotFound(format!("pod {pod} asks for another scheduler"))
             }
-            match self.inspector.explain(pod.clone(), nodes).await {
-                None => stopped(),
-                Some(PodExplanation::Unknown) => QueryAnswer::NotFound(format!("there is no pod {pod}")),
-                Some(PodExplanation::OtherScheduler) => {
-                    QueryAnswer::NotFound(format!("pod {pod} asks for another scheduler"))
-                }
-                Some(PodExplanation::Explained { explained, bound_to }) => {
-                    let explanation = Explanation {
-                        basis: WHAT_IF.to_owned(),
-                        bound_to: bound_to.map(|node| node.to_string()),
-                        ..document(&explained, &self.configuration)
-                    };
-                    match serde_json::to_string(&explanation) {
-                        Ok(text) => QueryAnswer::Json(text),
-                        Err(error) => QueryAnswer::Unavailable(error.to_string()),
-                    }
-                }
+            Some(PodExplanation::Explained { explained, bound_to }) => {
+                let explanation = Explanation {
+                    basis: WHAT_IF.to_owned(),
+                    bound_to: bound_to.map(|node| node.to_string()),
+                    ..document(&explained, &self.configuration)
+                };
+                page::explained(explanation, query)
             }
-        })
+        }
     }
 }
 
-fn stopped() -> QueryAnswer {
+/// There is nobody left to ask.
+pub(super) fn stopped() -> QueryAnswer {
     QueryAnswer::Unavailable("the scheduler has stopped".to_owned())
-}
-
-/// The pod that is asked about, if one is; in the namespace `default` if none is named.
-fn pod(query: &Query) -> Result<Option<Key>, String> {
-    let Some(pod) = query.get("pod") else { return Ok(None) };
-    match pod.split('/').collect::<Vec<_>>()[..] {
-        [name] if !name.is_empty() => Ok(Some(Key::new("default", name))),
-        [namespace, name] if !name.is_empty() => Ok(Some(Key::new(namespace, name))),
-        _ => Err(format!("{pod:?} is not NAMESPACE/NAME")),
-    }
-}
-
-fn limit(query: &Query) -> Result<usize, String> {
-    let limit =
-        query.get("limit").map(|limit| limit.parse().map_err(|_| format!("limit {limit:?} is no number")));
-    limit.unwrap_or(Ok(DEFAULT_LIMIT))
 }

@@ -26,8 +26,8 @@ use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    decisions::Asked,
     flags::{Checked, Options},
+    live_page::LivePage,
     measure::MetricsMeter,
     review::ByApiServer,
 };
@@ -60,8 +60,8 @@ pub(super) struct Serving {
     /// Where the informers live: its clock is theirs.
     pub(super) informers_world: SharedWorld,
     pub(super) inspector: Inspector,
-    /// Answers questions about decisions.
-    pub(super) asked: Asked,
+    /// Answers questions about decisions, the queue and the cluster.
+    pub(super) page: Arc<LivePage>,
     pub(super) measured: Arc<MetricsMeter>,
     pub(super) stop: CancellationToken,
 }
@@ -91,7 +91,7 @@ impl Serving {
             Some(lease) if lease.state() != LeadershipState::Leading => Vec::new(),
             _ => pod_resources(&runtime, &inspector),
         }));
-        routes = self.asked.clone().routes(routes);
+        routes = self.page.clone().routes(routes, !self.options.decisions.no_ui);
         if self.profiling {
             routes = routes.profiling();
         }
@@ -202,14 +202,27 @@ impl Serving {
     }
 }
 
-/// A configuration without the private keys that it may hold.
+/// A configuration without the private keys and passwords that it may hold.
 fn redacted(mut configuration: Value) -> Value {
     for extender in configuration["extenders"].as_array_mut().into_iter().flatten() {
+        if let Some(address) = extender.pointer_mut("/urlPrefix")
+            && let Some(shown) = address.as_str().and_then(without_password)
+        {
+            *address = shown.into();
+        }
         if let Some(key) = extender.pointer_mut("/tlsConfig/keyData") {
             *key = REDACTED.into();
         }
     }
     configuration
+}
+
+/// An address without the user and password in it; `None` if there are none.
+fn without_password(address: &str) -> Option<String> {
+    let (scheme, rest) = address.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (_, host) = authority.rsplit_once('@')?;
+    Some(format!("{scheme}://{REDACTED}@{host}{}", &rest[authority.len()..]))
 }
 
 /// What the pods that the scheduler knows ask for, and may use.
@@ -271,9 +284,11 @@ mod tests {
         let configuration = json!({"extenders": [
             {"urlPrefix": "https://a", "tlsConfig": {"keyData": "c2VjcmV0", "certData": "eA=="}},
             {"urlPrefix": "https://b"},
+            {"urlPrefix": "https://user:pass@word@c:8080/x?y=@"},
         ]});
         let shown = redacted(configuration.clone());
         assert_eq!(shown["extenders"][0]["tlsConfig"], json!({"keyData": REDACTED, "certData": "eA=="}));
         assert_eq!(shown["extenders"][1], configuration["extenders"][1]);
+        assert_eq!(shown["extenders"][2]["urlPrefix"], format!("https://{REDACTED}@c:8080/x?y=@"));
     }
 }

@@ -24,7 +24,8 @@ const EXEMPT: &[(&str, &str)] = &[
 const CORE: &[&str] = &["cel", "manifest", "model", "framework", "plugins", "config", "engine"];
 
 /// What others wrote that the core may use: none of it does I/O as it is used here.
-const PURE: &[&str] = &["foldhash", "futures-util", "jiff", "pulp", "regex", "saphyr-parser", "serde", "serde_json"];
+const PURE: &[&str] =
+    &["foldhash", "futures-util", "jiff", "pulp", "regex", "saphyr-parser", "serde", "serde_json"];
 
 /// What of the standard library reaches the world.
 const WORLDLY: &[&str] = &[

@@ -148,10 +148,31 @@ fn in_the_clear_it_serves_this_machine_only() {
 
 #[test]
 fn the_demo_ends_by_itself_and_breaks_no_rule() {
-    let ran = supercargo("demo --nodes 30 --rate 40 --for 3s --port 0");
+    let ran = supercargo("demo --nodes 30 --rate 40 --for 5s --port 0 --page-port 0");
     assert_eq!(ran.code, Some(0), "{ran}");
     assert!(ran.stderr.contains("not a Kubernetes cluster"), "{ran}");
-    assert!(ran.stdout.contains("bound, 0 invariant violations"), "{ran}");
-    let bound: usize = ran.stdout.split(' ').nth(3).and_then(|word| word.parse().ok()).unwrap_or_default();
+    assert!(ran.stdout.starts_with("the page:  http://127.0.0.1:"), "{ran}");
+    // In a pipe there are plain lines, in the order in which things happen.
+    let chapters = [
+        "== The cluster fills.",
+        "== A pod asks for 64 cores.",
+        "== A rolling update: shop becomes shop:2.",
+        "shop after the update: zone-a ",
+        " fails, and ",
+        " is back.",
+        "== Training takes the ",
+        "== 2 urgent pods want two GPUs each",
+        "What was shown",
+        "supercargo explain NAMESPACE/POD",
+    ];
+    let mut rest = &*ran.stdout;
+    for chapter in chapters {
+        let (_, after) = rest.split_once(chapter).unwrap_or_else(|| panic!("{chapter}: {ran}"));
+        rest = after;
+    }
+    assert!(!ran.stdout.contains('\x1b'), "{ran}");
+    assert!(ran.stdout.contains("preemptions, 0 invariant violations"), "{ran}");
+    let (_, bound) = ran.stdout.rsplit_once("pods created, ").expect("counts");
+    let bound: usize = bound.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or_default();
     assert!(bound > 10, "{ran}");
 }

@@ -195,3 +195,79 @@ fn logs_tell_the_times_of_extension_points_and_who_refused_which_node() {
     assert_eq!(ran("ScoreExtensionNormalize", "TaintToleration"), 1.0);
     assert_eq!(ran("ScoreExtensionNormalize", "NodeResourcesFit"), 0.0, "it does not normalize");
 }
+
+#[test]
+fn the_page_reads_and_changes_nothing() {
+    let stage = Stage::in_memory();
+    stage.make_all([node("a").cpu("4"), node("b").cpu("2")]);
+    let scheduler = stage.scheduler();
+    stage.make(pod("p").cpu("1"));
+    let bound_to = stage.node_name(&stage.wait_until_bound("p"));
+    stage.make(pod("large").cpu("8"));
+    stage.wait_until_rejected("large");
+    let pods = || stage.cluster().list("pods", &stage.name).expect("pods");
+    let writes = || {
+        let all = stage.cluster().requests();
+        let writes = all.iter().filter(|(group, _)| {
+            ["create", "update", "patch", "delete"].contains(&&*group.verb)
+                && !["leases", "events"].contains(&&*group.resource)
+        });
+        writes.map(|(_, count)| count).sum::<u64>()
+    };
+    let (before, written) = (pods(), writes());
+    let p = format!("{}/p", stage.name);
+
+    let (status, page) = scheduler.get("/ui/").expect("an answer");
+    assert!(status == 200 && page.contains("<title>Supercargo</title>"), "{status} {page}");
+    let (_, about) = answer(&scheduler, "/supercargo/v1/about");
+    assert_eq!((&about["kind"], &about["live"]), (&json!("live"), &json!(true)), "{about}");
+    let (_, cluster) = answer(&scheduler, "/supercargo/v1/cluster");
+    assert_eq!(cluster["nodes"]["names"], json!([stage.node_name("a"), stage.node_name("b")]), "{cluster}");
+    let place =
+        cluster["nodes"]["names"].as_array().expect("names").iter().position(|name| *name == json!(bound_to));
+    assert_eq!(cluster["used"][0][place.expect("a node")], json!(1000), "the pod's cpu: {cluster}");
+    let known = cluster["generation"].as_str().expect("a text");
+    let (_, load) = answer(&scheduler, &format!("/supercargo/v1/cluster?known={known}"));
+    assert_eq!((&load["nodes"], &load["used"]), (&Value::Null, &cluster["used"]), "only the load: {load}");
+    let (_, on_node) = answer(&scheduler, &format!("/supercargo/v1/node?name={bound_to}"));
+    assert_eq!(on_node["pods"][0]["pod"], json!(p), "{on_node}");
+    let (_, queue) = answer(&scheduler, "/supercargo/v1/queue");
+    assert!(
+        queue["pods"][0]["message"].as_str().is_some_and(|why| why.contains("2 Insufficient cpu")),
+        "{queue}"
+    );
+    assert!(
+        queue["events"]["NodeResourcesFit"]
+            .as_array()
+            .is_some_and(|events| events.contains(&json!("NodeAdd"))),
+        "{queue}"
+    );
+    let (_, now) = answer(&scheduler, "/supercargo/v1/now");
+    assert_eq!((&now["attempts"]["scheduled"], &now["live"]), (&json!(1.0), &json!(true)), "{now}");
+    let (_, configuration) = answer(&scheduler, "/supercargo/v1/configuration");
+    assert_eq!(configuration["profiles"][0]["name"], json!(stage.name), "{configuration}");
+
+    // The columns are the explanation's scores, and sum up to its totals.
+    let (_, whole) = answer(&scheduler, &format!("/supercargo/v1/explain?pod={p}"));
+    let (_, columns) = answer(&scheduler, &format!("/supercargo/v1/explain?pod={p}&form=columns"));
+    let table = &columns["table"];
+    for (place, node) in whole["nodes"].as_array().expect("nodes").iter().enumerate() {
+        assert_eq!((&table["nodes"][place], &table["totals"][place]), (&node["name"], &node["total"]));
+        let points = table["plugins"].as_array().expect("plugins").iter().map(|plugin| {
+            assert_eq!(
+                plugin["normalized"][place],
+                node["plugins"][plugin["name"].as_str().unwrap()]["normalized"]
+            );
+            plugin["normalized"][place].as_i64().unwrap() * plugin["weight"].as_i64().unwrap()
+        });
+        assert_eq!(json!(points.sum::<i64>()), node["total"]);
+    }
+    assert_eq!((pods(), writes()), (before, written));
+}
+
+#[test]
+fn the_page_can_be_left_out() {
+    let stage = Stage::in_memory();
+    let scheduler = stage.scheduler_with("", &["--no-ui"]);
+    assert!(scheduler.answers("/ui/", 404) && scheduler.answers("/supercargo/v1/queue", 200));
+}

@@ -38,6 +38,8 @@ pub struct QueueRecord {
     pub gated_by: Option<Name>,
     /// The node that room is being made on.
     pub nominated_node: Option<Name>,
+    /// How its last attempt failed, if it was tried.
+    pub last_failure: Option<LastFailure>,
 }
 
 /// What the scheduler knows about one pod.
@@ -151,6 +153,7 @@ impl Scheduler {
             refused_by: pending.refused_by.clone(),
             gated_by: pending.held_by.cloned(),
             nominated_node: nominated.or(pending.pod.nominated_node.as_ref()).cloned(),
+            last_failure: self.last_failures.get(&pending.pod.uid).cloned(),
         }
     }
 

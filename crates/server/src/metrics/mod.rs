@@ -15,6 +15,7 @@
 mod api;
 mod define;
 mod extenders;
+mod figures;
 mod labels;
 mod pod_resources;
 mod process;
@@ -27,6 +28,7 @@ use std::collections::BTreeSet;
 
 pub use api::{ApiClient, ApiMetrics};
 pub use extenders::ExtenderMetrics;
+pub use figures::DecisionTimes;
 pub use labels::*;
 pub use pod_resources::{PodResources, pod_resources_text};
 pub use profile::{PluginMetrics, ProfileMetrics};

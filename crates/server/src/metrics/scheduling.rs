@@ -6,6 +6,7 @@ use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, I
 
 use super::{
     define::{Define, exponential},
+    figures::DecisionTimes,
     labels::{Cached, Hint, Operation, Path, Queue, Status, Success, Task, VolumeStage},
     summary::Summary,
     supercargo::Own,
@@ -31,6 +32,8 @@ pub struct Scheduling {
     tasks: Vec<IntGauge>,
     steps: Summary,
     decisions: Vec<IntCounter>,
+    /// How long decisions took, for [`DecisionTimes`]' readers.
+    pub decision_times: DecisionTimes,
 }
 
 impl Scheduling {
@@ -100,6 +103,7 @@ impl Scheduling {
             tasks: Task::ALL.iter().map(|task| tasks.with_label_values(&[task.as_str()])).collect(),
             steps: define.known(Summary::new(clock)),
             decisions: own.decisions(),
+            decision_times: DecisionTimes::default(),
         }
     }
 
@@ -107,6 +111,7 @@ impl Scheduling {
     pub fn decided(&self, path: Path, took: Duration) {
         self.decisions[path as usize].inc();
         self.algorithm.observe(took.as_secs_f64());
+        self.decision_times.add(took);
     }
 
     /// A pod is bound: after so many attempts, this long after the first.

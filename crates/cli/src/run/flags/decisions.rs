@@ -34,6 +34,10 @@ pub(crate) struct DecisionOptions {
     /// Say in the Scheduled event why this node, too; kube-scheduler does not
     #[arg(long, help_heading = HEADING)]
     pub(crate) explain_in_events: bool,
+
+    /// Do not serve the page for browsers at /ui/
+    #[arg(long, help_heading = HEADING)]
+    pub(crate) no_ui: bool,
 }
 
 /// A number of bytes as Kubernetes writes it: 500k, 100Mi.

@@ -1,0 +1,349 @@
+//! What happens in the demo, one thing after the other, and what there is to tell about it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
+
+use serde_json::Value;
+use supercargo_live::scheduler::{
+    inspector::Inspector,
+    records::{Record, RecordKind},
+};
+use supercargo_manifest::Problem;
+use supercargo_model::Name;
+use supercargo_testcluster::{StatusError, TestCluster};
+
+use super::objects::{
+    GPU, NAMESPACE, SHOP, ZONE_LABEL, failed, number_in, pod, recovered, shop, spare, urgent, version, whale,
+};
+
+/// How many lines are kept.
+const KEPT_LINES: usize = 100;
+/// How many urgent pods come at a time.
+const URGENT: usize = 2;
+/// So many more ask for spare GPUs than there are: they wait.
+const TOO_MANY: usize = 3;
+const MAX_SPARE: usize = 2000;
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Chapter {
+    Fill,
+    Wait,
+    Update,
+    Fail,
+    Recover,
+    Crowd,
+    Preempt,
+    CleanUp,
+}
+
+/// When in a round each chapter begins, as a part of the round.
+const CHAPTERS: [(f64, Chapter); 8] = [
+    (0.0, Chapter::Fill),
+    (0.08, Chapter::Wait),
+    (0.18, Chapter::Update),
+    (0.38, Chapter::Fail),
+    (0.56, Chapter::Recover),
+    (0.6, Chapter::Crowd),
+    (0.74, Chapter::Preempt),
+    (0.95, Chapter::CleanUp),
+];
+
+impl Chapter {
+    /// What it shows, for the end.
+    pub(super) fn shows(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Fill => "a cluster filling up, balanced over its zones",
+            Self::Wait => "a pod that waits, and why",
+            Self::Update => "a rolling update that stays spread over the zones",
+            Self::Fail => "a failing node, whose pods came back elsewhere",
+            Self::Preempt => "preemption: urgent pods take the GPUs of those that give way",
+            Self::Recover | Self::Crowd | Self::CleanUp => return None,
+        })
+    }
+}
+
+/// A line of the story.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StoryLine {
+    pub(super) at: Duration,
+    /// A chapter begins.
+    pub(super) is_chapter: bool,
+    pub(super) text: String,
+}
+
+/// A node that has failed, and the pods that it had.
+struct FailedNode {
+    name: String,
+    since: Duration,
+    lost: usize,
+    back: usize,
+    on: BTreeSet<Name>,
+}
+
+/// The story so far.
+pub(super) struct Story<'c> {
+    cluster: &'c TestCluster,
+    inspector: Inspector,
+    /// How long a round takes.
+    round_takes: Duration,
+    round: usize,
+    next: usize,
+    replicas: usize,
+    failed: Option<FailedNode>,
+    made: Vec<String>,
+    pub(super) shown: BTreeSet<Chapter>,
+    pub(super) preemptions: usize,
+    pub(super) lines: VecDeque<StoryLine>,
+    /// How many lines there were.
+    pub(super) told: usize,
+}
+
+impl<'c> Story<'c> {
+    pub(super) fn new(cluster: &'c TestCluster, inspector: Inspector, nodes: usize, takes: Duration) -> Self {
+        Self {
+            cluster,
+            inspector,
+            round_takes: takes,
+            round: 0,
+            next: 0,
+            replicas: (nodes / 10).clamp(6, 300),
+            failed: None,
+            made: Vec::new(),
+            shown: BTreeSet::new(),
+            preemptions: 0,
+            lines: VecDeque::new(),
+            told: 0,
+        }
+    }
+
+    /// Lets happen what is due.
+    pub(super) async fn go_on(&mut self, now: Duration) -> Result<(), Problem> {
+        loop {
+            let (part, chapter) = CHAPTERS[self.next];
+            if now < self.round_takes.mul_f64(self.round as f64 + part) {
+                return Ok(());
+            }
+            self.next = (self.next + 1) % CHAPTERS.len();
+            self.begin(chapter, now).await?;
+            self.shown.insert(chapter);
+            self.round += usize::from(self.next == 0);
+        }
+    }
+
+    async fn begin(&mut self, chapter: Chapter, now: Duration) -> Result<(), Problem> {
+        match chapter {
+            Chapter::Fill => self.fill(now),
+            Chapter::Wait => self.wait(now),
+            Chapter::Update => self.update(now),
+            Chapter::Fail => self.fail(now).await,
+            Chapter::Recover => self.recover(now),
+            Chapter::Crowd => self.crowd(now).await,
+            Chapter::Preempt => self.preempt(now),
+            Chapter::CleanUp => {
+                self.clean_up();
+                Ok(())
+            }
+        }
+    }
+
+    fn tell(&mut self, at: Duration, is_chapter: bool, text: String) {
+        self.lines.push_back(StoryLine { at, is_chapter, text });
+        self.told += 1;
+        if self.lines.len() > KEPT_LINES {
+            self.lines.pop_front();
+        }
+    }
+
+    fn fill(&mut self, now: Duration) -> Result<(), Problem> {
+        if self.round > 0 {
+            return Ok(());
+        }
+        self.cluster.create(shop(self.replicas)).map_err(refused)?;
+        let replicas = self.replicas;
+        self.tell(
+            now,
+            true,
+            format!("The cluster fills. Deployment {SHOP} wants {replicas} pods, spread over the zones."),
+        );
+        Ok(())
+    }
+
+    fn wait(&mut self, now: Duration) -> Result<(), Problem> {
+        if self.round > 0 {
+            return Ok(());
+        }
+        self.cluster.create(whale()).map_err(refused)?;
+        self.tell(now, true, "A pod asks for 64 cores. No node has them: it waits, and says why.".to_owned());
+        Ok(())
+    }
+
+    fn update(&mut self, now: Duration) -> Result<(), Problem> {
+        let mut deployment = self.cluster.get("deployments", NAMESPACE, SHOP).map_err(refused)?;
+        let image = version(self.round + 2);
+        deployment["spec"]["template"]["spec"]["containers"][0]["image"] = image.as_str().into();
+        self.cluster.update(deployment).map_err(refused)?;
+        let image = image.rsplit('/').next().unwrap_or_default();
+        self.tell(now, true, format!("A rolling update: {SHOP} becomes {image}."));
+        Ok(())
+    }
+
+    /// How the pods of the Deployment are spread.
+    fn tell_spread(&mut self, now: Duration) -> Result<(), Problem> {
+        let pods =
+            self.cluster.list_selected("pods", NAMESPACE, &format!("app={SHOP}"), "").map_err(refused)?;
+        let mut zones: BTreeMap<String, usize> = BTreeMap::new();
+        for pod in &pods {
+            let Some(node) = pod["spec"]["nodeName"].as_str() else { continue };
+            // It may be gone by now.
+            let Ok(node) = self.cluster.get("nodes", "", node) else { continue };
+            let zone = node["metadata"]["labels"][ZONE_LABEL].as_str().unwrap_or_default();
+            *zones.entry(zone.to_owned()).or_default() += 1;
+        }
+        let spread: Vec<String> = zones.iter().map(|(zone, pods)| format!("{zone} {pods}")).collect();
+        self.tell(now, false, format!("{SHOP} after the update: {}", spread.join(", ")));
+        Ok(())
+    }
+
+    async fn fail(&mut self, now: Duration) -> Result<(), Problem> {
+        self.tell_spread(now)?;
+        let pods =
+            self.cluster.list_selected("pods", NAMESPACE, &format!("app={SHOP}"), "").map_err(refused)?;
+        let hosts = pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str().map(str::to_owned));
+        let hosts: BTreeSet<String> = hosts.collect();
+        // Of the nodes that have some of its pods, the one where most is lost.
+        let fullest = self.inspector.ask(move |engine, _| {
+            let infos = hosts.iter().filter_map(|name| engine.cluster().node(name));
+            let info = infos.max_by_key(|info| info.pods.len())?;
+            let pods: Vec<String> = info.pods.iter().map(|pod| pod.name.to_string()).collect();
+            Some((info.name().to_string(), pods))
+        });
+        let Some((name, lost)) = fullest.await.flatten() else { return Ok(()) };
+        let node = self.cluster.get("nodes", "", &name).map_err(refused)?;
+        self.cluster.update(failed(node)).map_err(refused)?;
+        self.failed = Some(FailedNode {
+            name: name.clone(),
+            since: now,
+            lost: lost.len(),
+            back: 0,
+            on: BTreeSet::new(),
+        });
+        for pod_name in &lost {
+            // Somebody may have deleted it meanwhile.
+            let _ = self.cluster.delete_now("pods", NAMESPACE, pod_name);
+            // A Deployment makes its pods again; for the others their owner is played here.
+            if let Some(i) = number_in(pod_name) {
+                self.cluster.create(pod(i, &format!("{pod_name}r"))).map_err(refused)?;
+            }
+        }
+        self.tell(now, true, format!("Node {name} fails, and {} pods lose their place.", lost.len()));
+        Ok(())
+    }
+
+    fn recover(&mut self, now: Duration) -> Result<(), Problem> {
+        let Some(FailedNode { name, .. }) = self.failed.take() else { return Ok(()) };
+        let node = self.cluster.get("nodes", "", &name).map_err(refused)?;
+        self.cluster.update(recovered(node)).map_err(refused)?;
+        self.tell(now, true, format!("Node {name} is back."));
+        Ok(())
+    }
+
+    /// All GPUs are taken by pods that give way, and some more wait.
+    async fn crowd(&mut self, now: Duration) -> Result<(), Problem> {
+        let free = self.inspector.ask(|engine, _| {
+            let gpus = |resources: &supercargo_model::resources::Resources| {
+                resources.scalars.iter().find(|(name, _)| **name == *GPU).map_or(0, |(_, amount)| *amount)
+            };
+            let free =
+                |info: &supercargo_model::NodeInfo| gpus(&info.node.allocatable) - gpus(&info.requested);
+            engine.cluster().nodes().map(free).sum::<i64>()
+        });
+        let free = usize::try_from(free.await.unwrap_or(0)).unwrap_or(0);
+        let count = (free + TOO_MANY).min(MAX_SPARE);
+        for i in 0..count {
+            self.make(spare(&format!("spare-{}-{i:04}", self.round)))?;
+        }
+        self.tell(
+            now,
+            true,
+            format!(
+                "Training takes the {free} free GPUs; {} more pods wait for one.",
+                count - free.min(count)
+            ),
+        );
+        Ok(())
+    }
+
+    fn preempt(&mut self, now: Duration) -> Result<(), Problem> {
+        for i in 0..URGENT {
+            self.make(urgent(&format!("urgent-{}-{i}", self.round)))?;
+        }
+        self.tell(
+            now,
+            true,
+            format!("{URGENT} urgent pods want two GPUs each, and none is free: preemption."),
+        );
+        Ok(())
+    }
+
+    fn make(&mut self, pod: Value) -> Result<(), Problem> {
+        self.made.extend(pod["metadata"]["name"].as_str().map(str::to_owned));
+        self.cluster.create(pod).map(drop).map_err(refused)
+    }
+
+    fn clean_up(&mut self) {
+        for name in std::mem::take(&mut self.made) {
+            // It may have been evicted.
+            let _ = self.cluster.delete("pods", NAMESPACE, &name);
+        }
+    }
+
+    /// Hears what the scheduler did.
+    pub(super) fn hear(&mut self, record: &Record, now: Duration) {
+        let pod = &*record.pod.name;
+        match &record.what {
+            RecordKind::Failed { nominated_node: Some(node), .. } => {
+                self.preemptions += 1;
+                self.tell(
+                    now,
+                    false,
+                    format!("{pod}: room is made on {node}, where less important pods give way"),
+                );
+            }
+            RecordKind::Decided { node, feasible, .. } if pod.starts_with("urgent-") => {
+                let of = if *feasible == 1 {
+                    "the only one left".to_owned()
+                } else {
+                    format!("best of {feasible}")
+                };
+                self.tell(now, false, format!("{pod} goes to {node}, {of}"));
+            }
+            RecordKind::Decided { node, .. } => self.came_back(pod, node, now),
+            _ => {}
+        }
+    }
+
+    fn came_back(&mut self, pod: &str, node: &Name, now: Duration) {
+        let is_again = pod.starts_with(SHOP) || pod.ends_with('r') && number_in(pod).is_some();
+        let Some(failed) = self.failed.as_mut().filter(|failed| is_again && failed.back < failed.lost) else {
+            return;
+        };
+        failed.back += 1;
+        failed.on.insert(node.clone());
+        if failed.back == failed.lost {
+            let (lost, name, nodes) = (failed.lost, failed.name.clone(), failed.on.len());
+            let took = (now - failed.since).as_millis();
+            self.tell(
+                now,
+                false,
+                format!("all {lost} pods of {name} have a place again, on {nodes} nodes, after {took} ms"),
+            );
+        }
+    }
+}
+
+fn refused(refusal: StatusError) -> Problem {
+    Problem::error(format!("the cluster in memory refuses: {}", refusal.message()))
+}
