@@ -8,7 +8,6 @@ use std::{
     fs::{self, File},
     path::Path,
 };
-use supercargo_manifest::Source;
 use supercargo_model::{
     Key, Kind, Name, Node,
     devices::{ClaimAllocation, DeviceClass, ResourceClaim, ResourceSlice},
@@ -33,8 +32,7 @@ fn scenarios() -> Vec<Value> {
 }
 
 fn object(kind: Kind, written: &Value) -> Object {
-    Object::from_text(kind, &[], &Source::new("scenario", written.to_string()))
-        .unwrap_or_else(|problems| panic!("{written}: {problems}"))
+    Object::deserialize(kind, &[], written.clone()).unwrap_or_else(|error| panic!("{written}: {error}"))
 }
 
 #[derive(Default)]

@@ -370,6 +370,7 @@ fn edited_pod(before: Pod, now: Pod) -> Pod {
         preempted: now.preempted,
         nominated_node: now.nominated_node,
         not_scheduled: now.not_scheduled,
+        claims: now.claims,
         finished: now.finished,
         spec,
         ..before
