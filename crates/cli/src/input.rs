@@ -15,8 +15,9 @@ const STDIN: &str = "-";
 /// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 4 << 30;
 /// How large packed files may become: this much, and so many times what they are. Objects shrink to a thirtieth or so.
-const ALWAYS_UNPACKED_BYTES: u64 = 256 << 20;
+const ALWAYS_UNPACKED_BYTES: u64 = 64 << 20;
 const MAX_UNPACKED_RATIO: u64 = 64;
+const UNPACKED_AT_ONCE_BYTES: u64 = 8 << 20;
 /// What every gzip stream begins with.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// How the names of manifests end; `.gz` may follow.
@@ -130,7 +131,7 @@ fn unpacked(path: &Path, bytes: Vec<u8>) -> Result<(Vec<u8>, Option<io::Error>),
     if !bytes.starts_with(&GZIP_MAGIC) {
         return Ok((bytes, None));
     }
-    unpacked_within(&bytes, most_unpacked_bytes(&bytes)).map_err(|TooLarge| too_large(path))
+    unpacked_within(&bytes, most_unpacked_bytes).map_err(|TooLarge| too_large(path))
 }
 
 /// How large what is packed may become.
@@ -147,14 +148,24 @@ pub(crate) fn too_large(path: &Path) -> Problem {
     about(path, format!("cannot unpack this: {why}"))
 }
 
-/// What is packed, within bounds: a small file must not fill the memory.
-fn unpacked_within(bytes: &[u8], most: u64) -> Result<(Vec<u8>, Option<io::Error>), TooLarge> {
+/// What is packed, within bounds: a small file must not fill the memory. It is seen early on if it would.
+fn unpacked_within(
+    bytes: &[u8],
+    most_unpacked_bytes: impl Fn(&[u8]) -> u64,
+) -> Result<(Vec<u8>, Option<io::Error>), TooLarge> {
+    let mut decoder = MultiGzDecoder::new(bytes);
     let mut unpacked = Vec::new();
-    let cut = MultiGzDecoder::new(bytes).take(most + 1).read_to_end(&mut unpacked).err();
-    if unpacked.len() as u64 > most {
-        return Err(TooLarge);
+    loop {
+        let before = unpacked.len();
+        let cut = (&mut decoder).take(UNPACKED_AT_ONCE_BYTES).read_to_end(&mut unpacked).err();
+        let packed = &bytes[..bytes.len() - decoder.get_ref().len()];
+        if unpacked.len() as u64 > most_unpacked_bytes(packed) {
+            return Err(TooLarge);
+        }
+        if cut.is_some() || unpacked.len() == before {
+            return Ok((unpacked, cut));
+        }
     }
-    Ok((unpacked, cut))
 }
 
 fn as_text(path: &Path, bytes: Vec<u8>) -> Result<Source, Problem> {
@@ -262,8 +273,25 @@ mod tests {
         let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
         packer.write_all(&[b'x'; 5000]).unwrap();
         let packed = packer.finish().unwrap();
-        assert_eq!(unpacked_within(&packed, 5000).unwrap().0.len(), 5000);
-        assert_eq!(unpacked_within(&packed, 4999).unwrap_err(), TooLarge);
+        assert_eq!(unpacked_within(&packed, |_| 5000).unwrap().0.len(), 5000);
+        assert_eq!(unpacked_within(&packed, |_| 4999).unwrap_err(), TooLarge);
+    }
+
+    #[test]
+    fn a_bomb_is_seen_before_it_is_unpacked() {
+        let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+        packer.write_all(&vec![b' '; 32 << 20]).unwrap();
+        let packed = packer.finish().unwrap();
+        // 128 times the same, one after another: 4 GiB in half a megabyte and more.
+        let bomb = packed.repeat(128);
+        let seen = std::cell::Cell::new(0);
+        let most = |packed: &[u8]| {
+            seen.set(seen.get() + 1);
+            most_unpacked_bytes(packed)
+        };
+        assert_eq!(unpacked_within(&bomb, most).unwrap_err(), TooLarge);
+        // 64 MiB, and 64 times what was packed of it: little more.
+        assert!((8..20).contains(&seen.get()), "{} times 8 MiB were unpacked", seen.get());
     }
 
     #[test]

@@ -103,9 +103,7 @@ fn decode(source: &Source, root: &Value) -> (Option<Document>, Problems) {
         Err(wrong) => wrong,
     };
     let mut rest = root.clone();
-    for problem in &wrong {
-        place::remove(&mut rest, &problem.path);
-    }
+    place::remove_all(&mut rest, wrong.iter().map(|problem| &*problem.path));
     (manifest::decode(source, &rest, "", UnknownFields::Ignore).ok(), wrong)
 }
 

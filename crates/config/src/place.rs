@@ -1,5 +1,7 @@
 //! From a field's path to its place in the text.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use supercargo_manifest::{Location, Problem, Source, Value, ValueKind};
 
 /// A document and the text that it was read from.
@@ -76,6 +78,23 @@ pub(crate) fn remove(root: &mut Value, path: &str) -> bool {
     false
 }
 
+/// Takes many fields out of a document, each map in one go: there may be as many fields as a text has room for.
+pub(crate) fn remove_all<'p>(root: &mut Value, paths: impl IntoIterator<Item = &'p str>) {
+    let mut by_map: BTreeMap<Vec<&str>, BTreeSet<&str>> = BTreeMap::new();
+    for path in paths {
+        let mut steps: Vec<&str> = steps(path).collect();
+        if let Some(field) = steps.pop() {
+            by_map.entry(steps).or_default().insert(field);
+        }
+    }
+    for (steps, fields) in by_map {
+        let found = steps.into_iter().try_fold(&mut *root, child_mut);
+        if let Some(Value { kind: ValueKind::Map(entries), .. }) = found {
+            entries.retain(|entry| !fields.contains(&*entry.key));
+        }
+    }
+}
+
 /// Whether one of two paths is that of a field and the other of something in it.
 pub(crate) fn related(one: &str, other: &str) -> bool {
     let within = |path: &str, field: &str| {
@@ -105,9 +124,27 @@ fn child<'v>(value: &'v Value, step: &str) -> Option<&'v Value> {
     }
 }
 
+fn child_mut<'v>(value: &'v mut Value, step: &str) -> Option<&'v mut Value> {
+    match &mut value.kind {
+        ValueKind::List(items) => items.get_mut(step.parse::<usize>().ok()?),
+        ValueKind::Map(entries) => {
+            entries.iter_mut().find(|entry| &*entry.key == step).map(|entry| &mut entry.value)
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_are_removed_at_once() {
+        let mut root: Value =
+            "{a: [{b: 1, c: 2}, {c.d: 2, e: 3}], f: 4, g: {h: 5}}".parse().expect("it is YAML");
+        remove_all(&mut root, ["a[0].b", "a[1][c.d]", "f", "a[1]", "g", "g.h", "absent.b", "a[0].b.c", ""]);
+        assert_eq!(root.to_json(), r#"{"a":[{"c":2},{"e":3}]}"#);
+    }
 
     #[test]
     fn walks_and_removes() {

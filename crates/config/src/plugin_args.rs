@@ -91,11 +91,8 @@ fn ask(arguments: &PluginArguments, registry: &Registry) -> Problems {
         return Problems::default();
     };
     let mut rest = arguments.clone();
-    for problem in &problems {
-        if let Some(field) = problem.path.strip_prefix(&*arguments.path) {
-            place::remove(&mut rest.value, field);
-        }
-    }
+    let fields = problems.iter().filter_map(|problem| problem.path.strip_prefix(&*arguments.path));
+    place::remove_all(&mut rest.value, fields);
     if let Some(Err(more)) = build(&rest) {
         let follows =
             |problem: &Problem| problems.iter().any(|cause| place::related(&cause.path, &problem.path));

@@ -560,6 +560,19 @@ fn a_claim_given_up_by_a_deleted_pod_wakes_others() {
     assert_eq!(waiting.place("low"), Some(QueuePlace::Active));
 }
 
+/// kube-scheduler looks at the status alone, and those who had to leave the room wait for the flush.
+#[test]
+fn a_claim_given_up_before_its_status_was_written_wakes_others() {
+    let mut waiting = Waiting::new();
+    waiting.add(wants_cpu("p").priority(1));
+    waiting.next();
+    let failure = AttemptFailure::Refused(refused_by(&["NodeResourcesFit"]));
+    waiting.queue.park("p", failure, Claim::On("a".into()), &mut waiting.nominations, waiting.now);
+    waiting.add_refused(wants_cpu("low"), &["NodeResourcesFit"]);
+    waiting.at(50_000).remove("p");
+    assert_eq!(waiting.place("low"), Some(QueuePlace::Active));
+}
+
 #[test]
 fn a_pod_alone_in_the_queue_is_tried_again_in_bounded_time() {
     for failure in [AttemptFailure::Error, AttemptFailure::Refused(refused_by(&["NodeName"]))] {

@@ -61,6 +61,9 @@ impl EventResource {
             Kind::CsiDriver => Some(Self::CsiDriver),
             Kind::CsiStorageCapacity => Some(Self::CsiStorageCapacity),
             Kind::VolumeAttachment => Some(Self::VolumeAttachment),
+            Kind::ResourceClaim => Some(Self::ResourceClaim),
+            Kind::ResourceSlice => Some(Self::ResourceSlice),
+            Kind::DeviceClass => Some(Self::DeviceClass),
             Kind::Custom(api) => Some(Self::Custom(api)),
             Kind::Namespace
             | Kind::Service

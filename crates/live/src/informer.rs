@@ -18,13 +18,13 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use supercargo_framework::profile::Profile;
 use supercargo_model::{
-    Declared, Key, Name,
+    Declared, Key, Name, Pod,
     object::{Kind, Object},
 };
 use tokio::sync::mpsc;
@@ -74,6 +74,8 @@ pub enum WatchEvent {
         uid: Name,
         /// Which field is wrong, and how.
         reason: String,
+        /// What can be read of a pod that has a node: it holds room there.
+        remains: Option<Arc<Pod>>,
     },
     /// All objects of a kind have been told for the first time, or the server does not serve the kind.
     Synced(Kind),

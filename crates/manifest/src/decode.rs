@@ -43,18 +43,35 @@ pub fn decode<T: DeserializeOwned>(
     path: &str,
     unknown: UnknownFields,
 ) -> Result<T, Problems> {
+    match decode_in_part(source, value, path, unknown) {
+        (Some(decoded), problems) if problems.is_empty() => Ok(decoded),
+        (_, problems) => Err(problems),
+    }
+}
+
+/// The same; if there are problems, along with what is decoded without the values that cause them, as if these were absent.
+/// `None` if nothing can be left out, or too much would have to be.
+pub fn decode_in_part<T: DeserializeOwned>(
+    source: &Source,
+    value: &Value,
+    path: &str,
+    unknown: UnknownFields,
+) -> (Option<T>, Problems) {
     // Each round decodes everything anew; people do not read more problems than this anyway.
     const MAX_ROUNDS: usize = 100;
     let root = Path::Root(path);
     let mut findings = Findings { source, known: HashSet::new(), problems: Problems::default() };
     let mut pass = Pass { unknown, left_out: HashSet::new(), unknown_fields: RefCell::default() };
+    let mut decoded = None;
     for _ in 0..MAX_ROUNDS {
         let result = T::deserialize(ValueDeserializer { value, path: &root, pass: &pass });
         let unknown_fields = pass.unknown_fields.take();
         unknown_fields.into_iter().for_each(|problem| findings.add(problem));
         let error = match result {
-            Ok(decoded) if findings.problems.is_empty() => return Ok(decoded),
-            Ok(_) => break,
+            Ok(whole) => {
+                decoded = Some(whole);
+                break;
+            }
             Err(error) => error.locate(value, value.at, &root),
         };
         let culprit = error.culprit.unwrap_or(value);
@@ -66,7 +83,7 @@ pub fn decode<T: DeserializeOwned>(
         }
     }
     findings.problems.0.sort_by_key(|problem| problem.at);
-    Err(findings.problems)
+    (decoded, findings.problems)
 }
 
 /// The problems found so far, each once.

@@ -46,7 +46,7 @@ mod yaml;
 
 pub use base64::Base64;
 pub use clip::{MAX_FOREIGN_TEXT_BYTES, clip};
-pub use decode::{UnknownFields, decode};
+pub use decode::{UnknownFields, decode, decode_in_part};
 pub use duration::Duration;
 pub use nearest::nearest;
 pub use problem::{Problem, Problems, Severity};

@@ -17,6 +17,7 @@ use crate::{
     columns::Columns,
     config_map::ConfigMap,
     custom::CustomObject,
+    devices::{DeviceClass, ResourceClaim, ResourceSlice},
     kind::{Invalidates, Kind, for_each_kind},
     label_columns::LabelColumns,
     node::Node,
@@ -97,14 +98,32 @@ impl NodeInfo {
 
     /// Puts a pod on the node.
     pub fn add_pod(&mut self, pod: Arc<Pod>) {
+        self.count_in(&pod);
+        self.used_ports.add(&pod.spec.host_ports);
+        self.pods.push(pod);
+    }
+
+    fn count_in(&mut self, pod: &Pod) {
         let requests = &pod.spec.requests;
         self.requested.add(&requests.held);
         self.requested_or_default_milli_cpu =
             self.requested_or_default_milli_cpu.saturating_add(requests.held_or_default_milli_cpu);
         self.requested_or_default_memory =
             self.requested_or_default_memory.saturating_add(requests.held_or_default_memory);
-        self.used_ports.add(&pod.spec.host_ports);
-        self.pods.push(pod);
+    }
+
+    /// Sums that were cut at the largest number do not say what was added to them.
+    fn count_anew(&mut self) {
+        self.requested = Resources::default();
+        (self.requested_or_default_milli_cpu, self.requested_or_default_memory) = (0, 0);
+        let pods = std::mem::take(&mut self.pods);
+        pods.iter().for_each(|pod| self.count_in(pod));
+        self.pods = pods;
+    }
+
+    fn is_cut(&self) -> bool {
+        let sums = [self.requested_or_default_milli_cpu, self.requested_or_default_memory];
+        self.requested.has_most() || sums.contains(&i64::MAX)
     }
 
     /// Takes a pod off the node; nothing happens if it is not there.
@@ -114,13 +133,17 @@ impl NodeInfo {
         };
         let index = self.pods.iter().position(same)?;
         let pod = self.pods.remove(index);
+        self.used_ports.remove(&pod.spec.host_ports);
+        if self.is_cut() {
+            self.count_anew();
+            return Some(pod);
+        }
         let requests = &pod.spec.requests;
         self.requested.subtract(&requests.held);
         self.requested_or_default_milli_cpu =
             self.requested_or_default_milli_cpu.saturating_sub(requests.held_or_default_milli_cpu);
         self.requested_or_default_memory =
             self.requested_or_default_memory.saturating_sub(requests.held_or_default_memory);
-        self.used_ports.remove(&pod.spec.host_ports);
         Some(pod)
     }
 }
@@ -166,6 +189,9 @@ pub struct Cluster {
     csi_capacities: BTreeMap<Key, CsiStorageCapacity>,
     attachments: BTreeMap<Name, VolumeAttachment>,
     budgets: BTreeMap<Key, PodDisruptionBudget>,
+    resource_claims: BTreeMap<Key, ResourceClaim>,
+    resource_slices: BTreeMap<Name, ResourceSlice>,
+    device_classes: BTreeMap<Name, DeviceClass>,
     config_maps: BTreeMap<Key, ConfigMap>,
     custom: BTreeMap<&'static ApiResource, BTreeMap<Key, CustomObject>>,
     now: Timestamp,
@@ -291,6 +317,31 @@ impl Cluster {
     /// A storage class.
     pub fn storage_class(&self, name: &str) -> Option<&StorageClass> {
         self.storage_classes.get(name)
+    }
+
+    /// A claim to devices.
+    pub fn resource_claim(&self, key: &Key) -> Option<&ResourceClaim> {
+        self.resource_claims.get(key)
+    }
+
+    /// All claims to devices, by namespace and name.
+    pub fn resource_claims(&self) -> impl ExactSizeIterator<Item = &ResourceClaim> {
+        self.resource_claims.values()
+    }
+
+    /// All devices that drivers offer, by the name of their slice.
+    pub fn resource_slices(&self) -> impl ExactSizeIterator<Item = &ResourceSlice> {
+        self.resource_slices.values()
+    }
+
+    /// A class of devices.
+    pub fn device_class(&self, name: &str) -> Option<&DeviceClass> {
+        self.device_classes.get(name)
+    }
+
+    /// All classes of devices, by name.
+    pub fn device_classes(&self) -> impl ExactSizeIterator<Item = &DeviceClass> {
+        self.device_classes.values()
     }
 
     /// What a node's CSI drivers said.

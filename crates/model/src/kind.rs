@@ -141,6 +141,14 @@ macro_rules! for_each_kind {
             PodDisruptionBudget(PodDisruptionBudget) from (PodDisruptionBudget):
                 "policy" "v1" "poddisruptionbudgets" "PodDisruptionBudget",
                 NAMESPACED, OPTIONAL, Watched::All, Nothing, in budgets;
+            ResourceClaim(ResourceClaim) from (ResourceClaim):
+                "resource.k8s.io" "v1" "resourceclaims" "ResourceClaim",
+                NAMESPACED, OPTIONAL, Watched::All, Nothing, in resource_claims;
+            ResourceSlice(ResourceSlice) from (ResourceSlice):
+                "resource.k8s.io" "v1" "resourceslices" "ResourceSlice",
+                CLUSTER_WIDE, OPTIONAL, Watched::All, Nothing, in resource_slices;
+            DeviceClass(DeviceClass) from (DeviceClass): "resource.k8s.io" "v1" "deviceclasses" "DeviceClass",
+                CLUSTER_WIDE, OPTIONAL, Watched::All, Nothing, in device_classes;
             ConfigMap(ConfigMap) from (ConfigMap): "" "v1" "configmaps" "ConfigMap",
                 NAMESPACED, OPTIONAL, Watched::Named, Everything, in config_maps;
         }

@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod columns;
 pub mod config_map;
 pub mod custom;
+pub mod devices;
 pub mod images;
 pub mod kind;
 pub mod label_columns;

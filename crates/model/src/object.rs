@@ -10,6 +10,7 @@ use crate::{
     ApiResource, Key, Name,
     config_map::ConfigMap,
     custom::{CustomObject, Declared},
+    devices::{DeviceClass, ResourceClaim, ResourceSlice},
     kind::for_each_kind,
     meta::Meta,
     node::Node,
@@ -94,6 +95,17 @@ impl Object {
             [value] => decode(source, kind, annotations, value, ""),
             _ => Err(Problem::error(format!("expected one {}", kind.name())).into()),
         }
+    }
+
+    /// Reads as much of a pod as can be, from a text that holds it alone: what makes no sense is left out. `None` if that is
+    /// too much.
+    pub fn pod_in_part(annotations: &[Name], source: &Source) -> Option<Pod> {
+        let values = manifest::read(source).ok()?;
+        let [value] = &*values else { return None };
+        let (pod, _) = manifest::decode_in_part::<Pod>(source, value, "", UnknownFields::Ignore);
+        let mut pod = pod?;
+        pod.keep_annotations(annotations);
+        Some(pod)
     }
 
     fn keeping(mut self, annotations: &[Name]) -> Self {

@@ -53,6 +53,8 @@ pub struct Pod {
     pub priority_from: PriorityFrom,
     /// What its status says about why it has no node.
     pub not_scheduled: Option<Arc<NotScheduled>>,
+    /// The claims to devices that were made for it, if any were.
+    pub claims: Option<Arc<PodClaimStatuses>>,
     /// What it may use at most, if anything limits it. Scheduling does not depend on it; it is told in metrics.
     pub limits: Option<Arc<Resources>>,
     /// All else that scheduling depends on.
@@ -82,6 +84,59 @@ impl Pod {
     pub fn bound_to(&self, node: Name) -> Self {
         Self { node: Some(node), nominated_node: None, not_scheduled: None, ..self.clone() }
     }
+}
+
+/// A claim to devices that a pod names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodResourceClaim {
+    /// Its name within the pod.
+    pub name: Name,
+    /// The claim, if it exists by itself.
+    pub resource_claim_name: Option<Name>,
+    /// What the claim is made from, if it is made for this pod.
+    pub resource_claim_template_name: Option<Name>,
+}
+
+/// The claims to devices that were made for a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodClaimStatuses {
+    /// From templates.
+    pub generated: Vec<GeneratedClaim>,
+    /// For extended resources that a class of devices stands for.
+    pub extended: Option<ExtendedResourceClaim>,
+}
+
+/// A claim that was made from a template.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GeneratedClaim {
+    /// Its name within the pod.
+    pub name: Name,
+    /// The claim; none, if none is needed.
+    pub resource_claim_name: Option<Name>,
+}
+
+/// The claim for a pod's extended resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExtendedResourceClaim {
+    /// The claim.
+    pub resource_claim_name: Name,
+    /// Which request of it stands for which resource of which container.
+    pub request_mappings: Vec<ExtendedRequest>,
+}
+
+/// A request that stands for an extended resource of a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExtendedRequest {
+    /// The container.
+    pub container_name: Name,
+    /// The resource.
+    pub resource_name: Name,
+    /// The request.
+    pub request_name: Name,
 }
 
 /// Where a pod's priority comes from.
@@ -156,8 +211,8 @@ pub struct PodSpec {
     pub container_count: usize,
     /// Its volumes.
     pub volumes: Vec<Volume>,
-    /// How many resource claims it names.
-    pub resource_claims: usize,
+    /// The claims to devices that it names.
+    pub resource_claims: Vec<PodResourceClaim>,
     /// The features that its node's kubelet must have.
     pub required_features: Vec<Name>,
     /// The extended resources that its containers and init containers name in requests or limits, in order: extenders
@@ -197,6 +252,7 @@ impl PodSpec {
             + self.annotations.len()
             + self.node_selector.len()
             + self.scheduling_gates.len()
+            + self.resource_claims.len()
             + 2 * self.tolerations.len()
             + self.host_ports.len()
             + self.images.len()
@@ -341,7 +397,7 @@ struct WrittenSpec {
     resources: ResourceRequirements,
     overhead: ResourceList,
     volumes: Vec<Volume>,
-    resource_claims: Vec<Named>,
+    resource_claims: Vec<PodResourceClaim>,
     host_network: bool,
     host_users: Option<bool>,
     termination_grace_period_seconds: Option<i64>,
@@ -435,6 +491,8 @@ struct WrittenStatus {
     init_container_statuses: Vec<ContainerStatus>,
     resources: Option<ResourceRequirements>,
     allocated_resources: ResourceList,
+    resource_claim_statuses: Vec<GeneratedClaim>,
+    extended_resource_claim_status: Option<ExtendedResourceClaim>,
 }
 
 #[derive(Deserialize)]
@@ -493,6 +551,13 @@ impl WrittenStatus {
                 .any(|c| c.kind.as_deref() == Some("DisruptionTarget") && c.status.as_deref() == Some("True"))
     }
 
+    fn claims(&mut self) -> Option<PodClaimStatuses> {
+        let generated = std::mem::take(&mut self.resource_claim_statuses);
+        let extended = self.extended_resource_claim_status.take();
+        let any = !generated.is_empty() || extended.is_some();
+        any.then_some(PodClaimStatuses { generated, extended })
+    }
+
     fn not_scheduled(&self) -> Option<NotScheduled> {
         let condition = self.conditions.iter().find(|c| c.kind.as_deref() == Some("PodScheduled"))?;
         (condition.status.as_deref() == Some("False")).then(|| NotScheduled {
@@ -542,6 +607,7 @@ impl From<Written> for Pod {
             finished: status.is_finished(),
             priority_from: PriorityFrom::new(spec.priority, spec.priority_class_name.as_ref()),
             not_scheduled: status.not_scheduled().map(Arc::new),
+            claims: status.claims().map(Arc::new),
             limits: demand.limits().map(Arc::new),
             spec: Arc::new(PodSpec { extended_resources, ..pod_spec(metadata, spec, &demand) }),
         }
@@ -575,7 +641,7 @@ fn pod_spec(metadata: Meta, mut spec: WrittenSpec, demand: &PodDemand) -> PodSpe
         images,
         container_count: spec.init_containers.len() + spec.containers.len(),
         volumes,
-        resource_claims: spec.resource_claims.len(),
+        resource_claims: std::mem::take(&mut spec.resource_claims),
         required_features: required_features(&spec),
         // They are found before the containers' resources are taken apart.
         extended_resources: Vec::new(),

@@ -59,6 +59,11 @@ impl Quantity {
         i64::try_from(steps).unwrap_or(if steps < 0 { i64::MIN } else { i64::MAX })
     }
 
+    /// The amount in billionths, the finest step there is.
+    pub const fn nanos(self) -> i128 {
+        self.nanos
+    }
+
     /// Whether this is nothing.
     pub const fn is_zero(self) -> bool {
         self.nanos == 0
@@ -68,6 +73,12 @@ impl Quantity {
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self { nanos: self.nanos.saturating_add(other.nanos) }
+    }
+
+    /// The difference, which can be negative, or the smallest amount there is.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self { nanos: self.nanos.saturating_sub(other.nanos) }
     }
 }
 

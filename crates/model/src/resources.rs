@@ -91,6 +91,15 @@ impl Resources {
         self.scalars.binary_search_by(|(name, _)| (**name).cmp(resource)).map_or(0, |i| self.scalars[i].1)
     }
 
+    /// Whether an amount is as large as can be: more may have been added than it tells.
+    pub(crate) fn has_most(&self) -> bool {
+        let scalars = self.scalars.iter().map(|(_, amount)| *amount);
+        [self.milli_cpu, self.memory, self.ephemeral_storage]
+            .into_iter()
+            .chain(scalars)
+            .any(|a| a == i64::MAX)
+    }
+
     /// Adds amounts.
     pub fn add(&mut self, other: &Self) {
         self.combine(other, i64::saturating_add);

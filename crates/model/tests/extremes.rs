@@ -110,3 +110,26 @@ proptest! {
         prop_assert!(cluster.node("n").unwrap().pods.is_empty());
     }
 }
+
+/// Nobody's demand is forgotten because another's was more than can be counted: what is left on a node when that goes is
+/// what was there before.
+#[test]
+fn demand_beyond_all_numbers_goes_without_a_trace() {
+    let mut cluster = Cluster::default();
+    cluster.put_node(node("n", "", "status: {allocatable: {cpu: 4}}"));
+    cluster.put_pod(holding("usual", "2"));
+    cluster.put_pod(holding("huge", MOST));
+    cluster.put_pod(holding("as-huge", MOST));
+    let amounts = |cluster: &Cluster| {
+        let info = cluster.node("n").unwrap();
+        let all = &info.requested;
+        [all.milli_cpu, all.memory, all.ephemeral_storage, all.get("example.com/x")]
+    };
+    cluster.remove_pod(&Key::new("default", "huge"));
+    // 2 and 2⁶³ − 1 are still there.
+    assert_eq!(amounts(&cluster), [i64::MAX; 4]);
+    cluster.remove_pod(&Key::new("default", "as-huge"));
+    assert_eq!(amounts(&cluster), [2_000, 2, 2, 2]);
+    let info = cluster.node("n").unwrap();
+    assert_eq!((info.requested_or_default_milli_cpu, info.requested_or_default_memory), (2_000, 2));
+}

@@ -244,3 +244,25 @@ fn limits() {
         assert_eq!(pod("p", &spec).limits.as_ref().map(|limits| limits.milli_cpu), expected, "{name}");
     }
 }
+
+#[test]
+fn claims_to_devices() {
+    let named = pod(
+        "p",
+        "spec: {containers: [], resourceClaims: [{name: a, resourceClaimName: mine}, {name: b, \
+         resourceClaimTemplateName: t}]}, status: {resourceClaimStatuses: [{name: b, resourceClaimName: made}], \
+         extendedResourceClaimStatus: {resourceClaimName: x, requestMappings: [{containerName: c, resourceName: r, \
+         requestName: q}]}}",
+    );
+    let names: Vec<_> = named
+        .spec
+        .resource_claims
+        .iter()
+        .map(|claim| (&*claim.name, claim.resource_claim_name.as_deref()))
+        .collect();
+    assert_eq!(names, [("a", Some("mine")), ("b", None)]);
+    let made = named.claims.clone().unwrap();
+    assert_eq!(made.generated[0].resource_claim_name.as_deref(), Some("made"));
+    assert_eq!(&*made.extended.as_ref().unwrap().request_mappings[0].resource_name, "r");
+    assert_eq!(pod("p", "spec: {containers: []}").claims, None);
+}

@@ -129,6 +129,7 @@ impl Connection {
         move |request| {
             asked.store(true, Ordering::Relaxed);
             let (routes, peer, in_hand) = (routes.clone(), peer.clone(), seat.begin());
+            let client = seat.client();
             let refused = seat.share() == Share::Reserve && !is_health(request.uri().path());
             Box::pin(async move {
                 let _in_hand = in_hand;
@@ -139,6 +140,7 @@ impl Connection {
                     return Ok(RequestRefusal::TooLarge { limit_bytes }.into_response());
                 }
                 let mut request: Request = request.map(|body| Body::new(Limited::new(body, limit_bytes)));
+                request.extensions_mut().insert(client);
                 peer.map(|peer| request.extensions_mut().insert(peer));
                 routes.call(request).await
             })

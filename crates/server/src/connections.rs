@@ -53,7 +53,7 @@ impl Activity {
 
 /// Whom a connection counts for: an address; of IPv6 the network that a single machine usually has for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Client(IpAddr);
+pub(crate) struct Client(IpAddr);
 
 impl Client {
     fn of(peer: IpAddr) -> Self {
@@ -97,7 +97,7 @@ impl Connections {
             give_way: CancellationToken::new(),
         });
         open.insert(turn, Open { client, share, activity: activity.clone() });
-        Some(Seat(Arc::new(Held { connections: self.clone(), number: turn, share, activity })))
+        Some(Seat(Arc::new(Held { connections: self.clone(), number: turn, client, share, activity })))
     }
 
     /// Lets one idle connection go, for the system has no room for another.
@@ -156,6 +156,7 @@ pub(crate) struct Seat(Arc<Held>);
 struct Held {
     connections: Arc<Connections>,
     number: u64,
+    client: Client,
     share: Share,
     activity: Arc<Activity>,
 }
@@ -169,6 +170,11 @@ impl Drop for Held {
 impl Seat {
     pub(crate) fn share(&self) -> Share {
         self.0.share
+    }
+
+    /// Whom the connection counts for.
+    pub(crate) fn client(&self) -> Client {
+        self.0.client
     }
 
     /// Whether a request is in hand.

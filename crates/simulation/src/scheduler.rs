@@ -7,6 +7,7 @@ use std::{
 };
 
 use supercargo_config::Configuration;
+use supercargo_engine::{Incoming, QueueCounts};
 use supercargo_framework::{
     registry::Registry,
     virtual_time::{Executor, ProcessId},
@@ -156,7 +157,7 @@ impl SchedulerProcess {
 
     /// What it has counted.
     pub fn metrics(&self) -> MetricReadings {
-        locked(&self.meter.0).clone()
+        locked(&self.meter.0).metrics()
     }
 }
 
@@ -172,7 +173,31 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Counts what scenarios look at, under the names that the metrics have.
 #[derive(Default)]
-struct Counters(Mutex<MetricReadings>);
+struct Counters(Mutex<CountedSoFar>);
+
+#[derive(Default)]
+struct CountedSoFar {
+    metrics: MetricReadings,
+    waiting: QueueCounts,
+    incoming: Incoming,
+}
+
+impl CountedSoFar {
+    fn metrics(&self) -> MetricReadings {
+        let queues = [
+            ("active", self.waiting.active),
+            ("backoff", self.waiting.backoff),
+            ("unschedulable", self.waiting.unschedulable),
+            ("gated", self.waiting.gated),
+        ];
+        let mut incoming = BTreeMap::new();
+        for ((queue, cause), count) in &self.incoming {
+            *incoming.entry(format!("{}>{}", cause.label(), queue.name())).or_default() += *count as i64;
+        }
+        let pending = queues.into_iter().map(|(queue, pods)| (queue.to_owned(), pods as i64)).collect();
+        MetricReadings { pending, incoming, ..self.metrics.clone() }
+    }
+}
 
 impl Meter for Counters {
     fn attempted(&self, _profile: &str, how: Attempted, _took: Duration) {
@@ -181,31 +206,23 @@ impl Meter for Counters {
             Attempted::Unschedulable => "unschedulable",
             Attempted::Error => "error",
         };
-        *locked(&self.0).attempts.entry(result.to_owned()).or_default() += 1;
+        *locked(&self.0).metrics.attempts.entry(result.to_owned()).or_default() += 1;
     }
 
     fn preemption_attempted(&self) {
-        locked(&self.0).preemptions += 1;
+        locked(&self.0).metrics.preemptions += 1;
     }
 
     fn preempts(&self, victims: usize) {
-        locked(&self.0).victims += victims as i64;
+        locked(&self.0).metrics.victims += victims as i64;
     }
 
     fn queue_stats(&self, stats: &QueueStats) {
-        let waiting = &stats.waiting;
-        let queues = [
-            ("active", waiting.active),
-            ("backoff", waiting.backoff),
-            ("unschedulable", waiting.unschedulable),
-            ("gated", waiting.gated),
-        ];
-        let mut incoming = BTreeMap::new();
-        for ((queue, cause), count) in &stats.incoming {
-            *incoming.entry(format!("{}>{}", cause.label(), queue.name())).or_default() += *count as i64;
+        // Every second, and hardly anybody asks.
+        let mut counted = locked(&self.0);
+        counted.waiting = stats.waiting;
+        if counted.incoming != stats.incoming {
+            counted.incoming = stats.incoming.clone();
         }
-        let mut metrics = locked(&self.0);
-        metrics.pending = queues.into_iter().map(|(queue, pods)| (queue.to_owned(), pods as i64)).collect();
-        metrics.incoming = incoming;
     }
 }

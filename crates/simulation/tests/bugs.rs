@@ -9,11 +9,11 @@ use std::{
 };
 
 use supercargo_framework::bugs::{self, Bug};
-use supercargo_simulation::soak::{BrokenRule, SimulationRule, plan, run};
+use supercargo_simulation::soak::{BrokenRule, SimulationRule, plan, run, soak_registry};
 
 /// Runs a seed with a bug, or without any.
 fn violations(seed: u64, bug: Option<Bug>) -> Vec<BrokenRule> {
-    bugs::with(bug, || run(&plan(seed), &supercargo_plugins::registry()).violations)
+    bugs::with(bug, || run(&plan(seed), &soak_registry()).violations)
 }
 
 /// What a seed breaks without any bug. Several bugs share seeds, which are run once.

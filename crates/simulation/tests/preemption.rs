@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use supercargo_framework::virtual_time::Executor;
 use supercargo_manifest::Source;
 use supercargo_simulation::{clock::api_server, scheduler::SchedulerProcess};
-use supercargo_testcluster::{ApiServer, Fault, FaultRule, TestClusterOptions};
+use supercargo_testcluster::{ApiServer, Fault, FaultPlan, FaultRule, TestClusterOptions};
 
 const NODES: usize = 20;
 const PODS_ON_A_NODE: usize = 4;
@@ -73,4 +73,43 @@ fn many_important_pods_at_once_then_each_gets_its_room() {
         assert_eq!(low, NODES * PODS_ON_A_NODE - IMPORTANT, "as many have to go as come, with {fault:?}");
         assert_eq!(server.violations(), []);
     }
+}
+
+/// A pod waits for the victims that another evicts from its nominated node. The evictions fail, and the other goes away:
+/// nothing happens that could wake it, and it has to make room for itself.
+#[test]
+fn a_pod_that_waits_for_an_eviction_which_fails_is_tried_again() {
+    let registry = supercargo_plugins::registry();
+    let configuration = supercargo_config::load(&Source::new("configuration", CONFIGURATION), &registry);
+    let configuration = configuration.expect("a configuration").configuration;
+    let executor = Arc::new(Executor::default());
+    let server = api_server(&executor, &TestClusterOptions::default());
+    for (name, value) in [("low", 1), ("high", 1000), ("higher", 2000)] {
+        let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                           "metadata": {"name": name}, "value": value});
+        server.create(class).expect("a class");
+    }
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
+                      "status": {"capacity": {"cpu": "1", "memory": "64Gi", "pods": "110"}}});
+    server.create(node).expect("a node");
+    server.create(pod("low", 0)).expect("a pod");
+    let _scheduler =
+        SchedulerProcess::start(&executor, &server, &configuration, &registry, 1).expect("it starts");
+    executor.run_for(Duration::from_secs(2));
+    let unavailable = Fault::Answer { code: 500, retry_after_seconds: 0 };
+    server.faults().add(FaultRule::new(unavailable).verb("delete").resource("pods"));
+    server.create(pod("higher", 0)).expect("a pod");
+    executor.run_for(Duration::from_secs(1));
+    let mut nominated = pod("high", 0);
+    nominated["status"] = json!({"nominatedNodeName": "n"});
+    server.create(nominated).expect("a pod");
+    executor.run_for(Duration::from_secs(1));
+    server.delete("pods", "default", "higher-0").expect("users may delete");
+    // Eight tries with pauses of 250 ms, 500 ms, … are over after 9 seconds.
+    executor.run_for(Duration::from_secs(12));
+    assert_eq!(bound(&server, "high").0, 0);
+    server.faults().set(FaultPlan::default());
+    executor.run_for(Duration::from_secs(15));
+    assert_eq!(bound(&server, "high"), (1, vec![]));
+    assert_eq!(bound(&server, "low"), (0, vec![]), "evicted");
 }

@@ -154,6 +154,10 @@ impl StatusError {
         Self::new(403, "Forbidden", message).about(resource, name)
     }
 
+    pub(crate) fn foreign(message: String) -> Self {
+        Self::new(403, "Forbidden", message)
+    }
+
     pub(crate) fn method_not_allowed() -> Self {
         Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
     }

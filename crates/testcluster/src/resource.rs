@@ -226,10 +226,10 @@ resources! {
         [], [];
     SELF_SUBJECT_ACCESS_REVIEWS: api("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", CLUSTER_WIDE),
         [], [];
-    DEVICE_CLASSES: api("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", CLUSTER_WIDE), [], [];
-    RESOURCE_CLAIMS: api("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", NAMESPACED),
+    DEVICE_CLASSES: *Kind::DeviceClass.api(), [], [];
+    RESOURCE_CLAIMS: *Kind::ResourceClaim.api(),
         [], ["status"];
-    RESOURCE_SLICES: api("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", CLUSTER_WIDE), [], [];
+    RESOURCE_SLICES: *Kind::ResourceSlice.api(), [], [];
     RESOURCE_CLAIM_TEMPLATES: api("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", NAMESPACED),
         [], [];
     CUSTOM_RESOURCE_DEFINITIONS: api("apiextensions.k8s.io", "v1", "customresourcedefinitions",

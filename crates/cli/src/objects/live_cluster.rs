@@ -141,6 +141,9 @@ fn missing(kind: Kind) -> &'static str {
         | Kind::CsiDriver
         | Kind::CsiStorageCapacity
         | Kind::VolumeAttachment => "pods with volumes may be decided differently",
+        Kind::ResourceClaim | Kind::ResourceSlice | Kind::DeviceClass => {
+            "pods with claims to devices may be decided differently"
+        }
         Kind::PodDisruptionBudget => "preemption goes by no budget",
         Kind::ConfigMap => "preferences in it do not count",
         Kind::Custom(_) => "whoever reads them sees none",

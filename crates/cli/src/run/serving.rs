@@ -202,14 +202,27 @@ impl Serving {
     }
 }
 
-/// A configuration without the private keys that it may hold.
+/// A configuration without the private keys and passwords that it may hold.
 fn redacted(mut configuration: Value) -> Value {
     for extender in configuration["extenders"].as_array_mut().into_iter().flatten() {
+        if let Some(address) = extender.pointer_mut("/urlPrefix")
+            && let Some(shown) = address.as_str().and_then(without_password)
+        {
+            *address = shown.into();
+        }
         if let Some(key) = extender.pointer_mut("/tlsConfig/keyData") {
             *key = REDACTED.into();
         }
     }
     configuration
+}
+
+/// An address without the user and password in it; `None` if there are none.
+fn without_password(address: &str) -> Option<String> {
+    let (scheme, rest) = address.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (_, host) = authority.rsplit_once('@')?;
+    Some(format!("{scheme}://{REDACTED}@{host}{}", &rest[authority.len()..]))
 }
 
 /// What the pods that the scheduler knows ask for, and may use.
@@ -271,9 +284,11 @@ mod tests {
         let configuration = json!({"extenders": [
             {"urlPrefix": "https://a", "tlsConfig": {"keyData": "c2VjcmV0", "certData": "eA=="}},
             {"urlPrefix": "https://b"},
+            {"urlPrefix": "https://user:pass@word@c:8080/x?y=@"},
         ]});
         let shown = redacted(configuration.clone());
         assert_eq!(shown["extenders"][0]["tlsConfig"], json!({"keyData": REDACTED, "certData": "eA=="}));
         assert_eq!(shown["extenders"][1], configuration["extenders"][1]);
+        assert_eq!(shown["extenders"][2]["urlPrefix"], format!("https://{REDACTED}@c:8080/x?y=@"));
     }
 }

@@ -20,6 +20,7 @@ mod extenders;
 mod faults;
 mod filters;
 mod guests;
+mod hostile;
 mod load;
 mod logs;
 mod preemption;

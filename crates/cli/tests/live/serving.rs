@@ -217,8 +217,13 @@ fn what_really_ran_is_measured() {
     assert_eq!(scheduler.metric("scheduler_goroutines", "operation=\"binding\""), 0.0);
 }
 
+/// A port that nobody listens at.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port()
+}
+
 /// The status of a page that is asked for with a token, over TLS; `None` while nobody listens.
-fn status_with_token(port: u16, path: &str, token: &str) -> Option<u16> {
+pub(crate) fn status_with_token(port: u16, path: &str, token: &str) -> Option<u16> {
     let config = ClientConfig::builder_with_provider(ring::default_provider().into())
         .with_safe_default_protocol_versions()
         .expect("versions")
@@ -258,8 +263,7 @@ fn those_are_asked_about_callers_whom_the_flags_name() {
     let metrics =
         Rule { verbs: vec!["get".into()], non_resource_urls: vec!["/metrics".into()], ..Rule::default() };
     may.access().grant("ann", metrics);
-    let port =
-        TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port();
+    let port = free_port();
     let (authentication, authorization) = (kubeconfig(&stage, "who", &who), kubeconfig(&stage, "may", &may));
     let scheduler = stage.start_secure(
         "",

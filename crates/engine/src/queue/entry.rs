@@ -53,6 +53,8 @@ pub(super) struct Entry {
     pub(super) arrival: u64,
     /// When it came the last time.
     pub(super) since: Duration,
+    /// Since when it waits for its turn, if it does, by the time that turns take.
+    pub(super) active_since: Duration,
     pub(super) first_queued: Option<Duration>,
     pub(super) attempts: u32,
     pub(super) refusals: u32,
@@ -73,6 +75,7 @@ impl Entry {
             spot: Spot::Leaving,
             arrival,
             since: now,
+            active_since: Duration::ZERO,
             first_queued: None,
             attempts: 0,
             refusals: 0,
@@ -152,7 +155,16 @@ impl Entries {
         self.slots[slot].as_mut().expect("a slot in use")
     }
 
+    pub(super) fn get(&self, slot: usize) -> Option<&Entry> {
+        self.slots.get(slot)?.as_ref()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.slots.iter().flatten()
+    }
+
+    /// All pods, each with its number.
+    pub(super) fn slots(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        self.slots.iter().enumerate().filter_map(|(slot, entry)| Some((slot, entry.as_ref()?)))
     }
 }

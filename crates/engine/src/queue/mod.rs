@@ -9,6 +9,7 @@ mod entry;
 mod in_flight;
 mod moves;
 mod order;
+mod overdue;
 mod report;
 mod unschedulable;
 
@@ -40,6 +41,7 @@ use backoff::KeptBack;
 use entry::{Entries, Entry, Spot};
 use in_flight::{InFlight, Seen};
 use moves::QueueingStrategy;
+use overdue::Overdue;
 use unschedulable::{Reasons, UnschedulablePods};
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
@@ -110,6 +112,7 @@ pub struct SchedulingQueue {
     of_others: EventSet,
     entries: Entries,
     active: Queue,
+    overdue: Overdue,
     backoff: KeptBack,
     error_backoff: KeptBack,
     unschedulable: UnschedulablePods,
@@ -138,6 +141,7 @@ impl SchedulingQueue {
             of_others,
             entries: Entries::default(),
             active: Queue::default(),
+            overdue: Overdue::default(),
             backoff: KeptBack::default(),
             error_backoff: KeptBack::default(),
             unschedulable: UnschedulablePods::default(),
@@ -297,6 +301,8 @@ impl SchedulingQueue {
         at: impl Into<At<'c>>,
     ) -> Option<QueuePlace> {
         let at = at.into();
+        // What its status does not say yet holds already.
+        let nominated = nominations.node_of(uid).cloned();
         if !(bugs::is_on(Bug::DeletedPodKeepsNomination) && why == Removal::Deleted) {
             nominations.forget(uid);
         }
@@ -312,8 +318,10 @@ impl SchedulingQueue {
         }
         let gone = [ClusterEvent::new(EventResource::UnscheduledPod, ActionType::Delete)];
         self.tell_others(&gone, &Change::Pod(Some(&entry.pod), None), at);
-        if why == Removal::Deleted && entry.pod.nominated_node.is_some() {
-            self.claim_dropped(&entry.pod, at);
+        if why == Removal::Deleted
+            && let Some(node) = nominated.or_else(|| entry.pod.nominated_node.clone())
+        {
+            self.claim_dropped(&Pod { nominated_node: Some(node), ..Pod::clone(&entry.pod) }, at);
         }
         Some(place)
     }
@@ -369,7 +377,11 @@ impl SchedulingQueue {
     pub fn pop<'c>(&mut self, at: impl Into<At<'c>>) -> Option<Popped> {
         let at = at.into();
         self.advance(at);
-        let slot = self.next_active().or_else(|| self.next_kept_back())?;
+        self.overdue.begin_turn(at.now);
+        let slot = match self.next_active() {
+            Some(slot) => self.instead_of(slot),
+            None => self.next_kept_back()?,
+        };
         self.reasons.subtract(self.entries.at(slot));
         let entry = self.entries.at_mut(slot);
         self.in_flight.start(entry.pod.uid.clone());

@@ -267,6 +267,7 @@ impl SchedulingQueue {
         let entry = self.entries.at_mut(slot);
         entry.first_queued.get_or_insert(now);
         entry.spot = Spot::Active;
+        entry.active_since = self.overdue.now();
         self.active.insert(entry.turn());
         self.came(slot, QueueName::Active, cause);
     }

@@ -368,6 +368,30 @@ fn a_pod_that_makes_no_sense_keeps_its_room_until_it_is_deleted() {
     assert_eq!(told[3..], ["-n/p/u"]);
 }
 
+#[test]
+fn of_a_pod_on_a_node_that_makes_no_sense_what_can_be_read_is_told() {
+    let container = json!({"resources": {"requests": {"cpu": "2", "memory": {"not": "an amount"}}}});
+    let pod = |name: &str, node: Value| {
+        line(
+            "ADDED",
+            &json!({"metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": "1"},
+                    "spec": {"nodeName": node, "priority": "high", "containers": [container]}}),
+        )
+    };
+    let lines = vec![pod("runs", "a".into()), pod("waits", Value::Null), pod("odd", 7.into())];
+    let world = FakeWorld::new(move |_, _| Answer::Lines(lines.clone(), Then::Silence));
+    let mut watch_events = open(&world, &PODS);
+    world.run_for(A_WHILE);
+    let mut remains = Vec::new();
+    while let Ok(event) = watch_events.try_recv() {
+        let WatchEvent::Unreadable { key, remains: pod, .. } = event else { panic!("{event:?}") };
+        remains
+            .push((key.name.to_string(), pod.map(|pod| (pod.node.clone(), pod.spec.requests.fit.milli_cpu))));
+    }
+    let expected = [("runs", Some((Some("a".into()), 2000))), ("waits", None), ("odd", None)];
+    assert_eq!(remains, expected.map(|(name, pod)| (name.to_owned(), pod)));
+}
+
 /// A server that keeps a resource from us until some moment, and then has no object of it.
 fn forbids_until(moment: Duration) -> Arc<FakeWorld> {
     FakeWorld::new(move |_, now| match now < moment {

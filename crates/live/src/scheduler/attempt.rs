@@ -201,7 +201,7 @@ impl Scheduler {
             _counted: self.meter.task(Task::Binding),
             _busy: self.reporter.busy(),
         };
-        let assumed = Assumed { pod: pod.clone(), node, started, signal, because, gone: false, ended: false };
+        let assumed = Assumed { pod: pod.clone(), node, started, signal, because, gone: false, ended: None };
         self.assumed.insert(pod.uid.clone(), assumed);
         self.world.spawn(Box::pin(binding::carry_out(self.world.clone(), job)));
     }

@@ -116,7 +116,7 @@ pub(super) enum BindingFailure {
 }
 
 impl BindingFailure {
-    fn error(message: impl Into<String>) -> Self {
+    pub(super) fn error(message: impl Into<String>) -> Self {
         Self::Error { message: message.into(), reason: Reason::SchedulerError }
     }
 
@@ -400,14 +400,14 @@ impl Scheduler {
         self.meter.scheduled(popped.attempts, self.world.uptime().saturating_sub(popped.first_queued));
         match self.assumed.get_mut(&pod.uid) {
             Some(assumed) if assumed.gone => drop(self.assumed.remove(&pod.uid)),
-            Some(assumed) => assumed.ended = true,
+            Some(assumed) => assumed.ended = Some(self.world.uptime()),
             None => {}
         }
     }
 
     /// What the pod had is given back. That wakes others; the pod itself only if it failed rather than was refused, because
     /// it is of no use to itself.
-    fn is_not_bound(&mut self, pod: &Arc<Pod>, node: &Name, failed: BindingFailure) {
+    pub(super) fn is_not_bound(&mut self, pod: &Arc<Pod>, node: &Name, failed: BindingFailure) {
         let Some(Assumed { started, .. }) = self.assumed.remove(&pod.uid) else {
             // The watch has told that it is bound after all.
             self.queue.done(&pod.uid);

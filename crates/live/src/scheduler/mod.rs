@@ -14,6 +14,7 @@ mod preemption;
 pub mod records;
 mod reporter;
 mod status_writer;
+mod unconfirmed;
 mod watch_events;
 
 #[cfg(test)]
@@ -99,6 +100,8 @@ enum Report {
     /// A pod that waited has its permission.
     Permitted(Name),
     Bound(FinishedBinding),
+    /// The server has a pod on no node whose binding was said to be made.
+    NotBound(Name),
     Answered(Answered),
     /// An extender is done with a question that others may still have.
     Freed,
@@ -127,8 +130,8 @@ struct Assumed {
     because: Option<String>,
     /// The pod is gone.
     gone: bool,
-    /// Its binding has come to a good end, and the watch has not shown it yet.
-    ended: bool,
+    /// When its binding came to a good end, which the watch has not shown yet.
+    ended: Option<Duration>,
 }
 
 /// Schedules pods until it is told to stop.
@@ -163,6 +166,7 @@ pub struct Scheduler {
     lease: Option<Lease>,
     meter: Arc<dyn Meter>,
     next_report: Duration,
+    next_look_up: Duration,
     /// When the watch event that is being taken in was begun with.
     handling_since: Option<Duration>,
 }
@@ -217,6 +221,7 @@ impl Scheduler {
             extender_calls: ExtenderCalls::default(),
             binding_turns,
             next_report: Duration::ZERO,
+            next_look_up: Duration::ZERO,
             handling_since: None,
             world,
             engine,
@@ -281,7 +286,9 @@ impl Scheduler {
                 Some(popped) => {
                     self.attempt(popped);
                     cycles += 1;
-                    if cycles == CYCLES_IN_A_ROW || self.world.uptime() - slice_began >= SLICE {
+                    let now = self.world.uptime();
+                    self.queue.turn_ended(now);
+                    if cycles == CYCLES_IN_A_ROW || now - slice_began >= SLICE {
                         self.world.yield_now().await;
                         (cycles, slice_began) = (0, self.world.uptime());
                     }
@@ -335,6 +342,7 @@ impl Scheduler {
         match report {
             Report::Permitted(uid) => self.queue.done(&uid),
             Report::Bound(bound) => self.binding_ended(bound),
+            Report::NotBound(uid) => self.was_never_bound(&uid),
             Report::Answered(answered) => self.extender_calls_ended(answered),
             Report::Freed => self.call_for_those_who_wait(),
             Report::PluginChanged(plugin) => {
@@ -423,7 +431,7 @@ impl Scheduler {
         // A pod that extenders are asked about is not placed any more.
         self.extender_calls = ExtenderCalls::default();
         let until = self.world.uptime() + DRAIN_FOR;
-        let is_sent = |assumed: &Assumed| assumed.signal.is_committed() && !assumed.ended;
+        let is_sent = |assumed: &Assumed| assumed.signal.is_committed() && assumed.ended.is_none();
         while self.assumed.values().any(is_sent) {
             let left = until.saturating_sub(self.world.uptime());
             if left.is_zero() {
@@ -440,13 +448,14 @@ impl Scheduler {
         }
     }
 
-    /// Tells how things stand, about once a second.
+    /// Tells how things stand, about once a second, and looks up what should have been shown by then.
     fn report_stats(&mut self) {
         let now = self.world.uptime();
         if now < self.next_report {
             return;
         }
         self.next_report = now + STATS_EVERY;
+        self.look_up_unconfirmed(now);
         self.meter.leads(self.lease.as_ref().is_none_or(Lease::is_held));
         let refused = self.queue.refused_by_plugin();
         let mut waiting = self.queue.counts();

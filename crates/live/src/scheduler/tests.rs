@@ -310,6 +310,38 @@ fn a_binding_that_takes_longer_than_the_next_cycle_keeps_its_room() {
     assert_eq!(scene.told("second", "FailedScheduling"), 1);
 }
 
+/// A pod that cannot be read as a whole, and what can be.
+fn unreadable(name: &str, remains: Option<Value>) -> WatchEvent {
+    let (key, uid) = (Key::new("ns", name), format!("uid-{name}").into());
+    let remains = remains.map(|pod| Arc::new(serde_json::from_value(pod).unwrap()));
+    WatchEvent::Unreadable { kind: Kind::Pod, key, uid, reason: "spec.priority: no".to_owned(), remains }
+}
+
+#[test]
+fn a_pod_on_a_node_that_cannot_be_read_keeps_others_out() {
+    let scene = Scene::new(Bindings::Hang);
+    scene.node("a", "2");
+    scene.tell(unreadable("odd", Some(pod_json("odd", "2", Some("a")))));
+    scene.pod("first");
+    scene.run(20);
+    assert_eq!(scene.sent(), [""; 0]);
+    scene.pod_is_gone("odd");
+    scene.run(20);
+    assert_eq!(scene.sent(), ["first to a"]);
+}
+
+#[test]
+fn a_pod_that_cannot_be_read_any_more_holds_what_it_held_before() {
+    let scene = Scene::new(Bindings::Hang);
+    scene.node("a", "1");
+    scene.pod_is_on("odd", "a");
+    // What it asks for is among what cannot be read now.
+    scene.tell(unreadable("odd", Some(pod_json("odd", "0", Some("a")))));
+    scene.pod("first");
+    scene.run(20);
+    assert_eq!(scene.sent(), [""; 0]);
+}
+
 #[test]
 fn a_binding_that_is_done_and_not_answered_is_done() {
     let scene = Scene::new(Bindings::DoneSilently);

@@ -49,7 +49,13 @@ impl Scheduler {
             WatchEvent::Put { object, .. } => self.object_is(object),
             WatchEvent::Gone { kind: Kind::Pod, key, uid } => self.pod_is_gone(&key, &uid),
             WatchEvent::Gone { kind, key, .. } => self.object_is_gone(kind, &key),
-            WatchEvent::Unreadable { kind, key, uid, reason } => self.cannot_read(kind, &key, &uid, &reason),
+            WatchEvent::Unreadable { kind, key, uid, reason, remains } => {
+                tracing::error!(kind = kind.name(), object = %key, reason, "an object cannot be read");
+                match remains {
+                    Some(pod) => self.pod_holds_room(pod),
+                    None => self.cannot_read(kind, &uid, &reason),
+                }
+            }
             WatchEvent::Synced(kind) => self.is_read(kind),
         }
     }
@@ -224,7 +230,7 @@ impl Scheduler {
     }
 
     pub(super) fn pod_is_gone(&mut self, key: &Key, uid: &Name) {
-        let is_assumed = self.assumed.get(uid).is_some_and(|assumed| !assumed.ended);
+        let is_assumed = self.assumed.get(uid).is_some_and(|assumed| assumed.ended.is_none());
         // The room of a pod that is being bound is told to be free below.
         let removal = if is_assumed { Removal::Bound } else { Removal::Deleted };
         if self.leave_queue(uid, removal).is_some() {
@@ -261,9 +267,27 @@ impl Scheduler {
         if is_there { self.engine.cluster_mut().remove_pod(key) } else { None }
     }
 
+    /// A pod that cannot be read as a whole is on a node. It counts as it was when it could be read, if it was there then;
+    /// else by what can be read of it.
+    fn pod_holds_room(&mut self, pod: Arc<Pod>) {
+        let known = self.engine.cluster().pod(&pod.key());
+        if known.is_some_and(|known| known.uid == pod.uid && known.node == pod.node) && !pod.finished {
+            let ours = self.assumed.get(&pod.uid).map(|assumed| (assumed.pod.clone(), assumed.node.clone()));
+            if let Some((ours, node)) = ours {
+                self.pod_is(Arc::new(ours.bound_to(node)));
+            }
+            return;
+        }
+        tracing::warn!(
+            pod = %pod.key(),
+            node = pod.node.as_ref().map(tracing::field::display),
+            "counted by what can be read of it"
+        );
+        self.pod_is(pod);
+    }
+
     /// An object makes no sense to us. It costs itself, nothing else.
-    fn cannot_read(&mut self, kind: Kind, key: &Key, uid: &Name, reason: &str) {
-        tracing::error!(kind = kind.name(), object = %key, reason, "an object cannot be read");
+    fn cannot_read(&mut self, kind: Kind, uid: &Name, reason: &str) {
         if kind != Kind::Pod || self.assumed.contains_key(uid) {
             return;
         }

@@ -3,6 +3,9 @@
 
 use supercargo_manifest::{Entry, Problem, Value, ValueKind, nearest};
 
+/// How much is told of a pod; nobody reads more, and each field costs a search for what may have been meant.
+const MAX_FOUND: usize = 100;
+
 /// What a part of a pod may hold. What decides nothing about nodes is not looked into.
 enum Shape {
     /// Anything.
@@ -229,6 +232,7 @@ fn within(path: &str, field: &str) -> String {
 
 fn check(value: &Value, shape: &Shape, path: &str, found: &mut Vec<Problem>) {
     match shape {
+        _ if found.len() >= MAX_FOUND => {}
         Any => {}
         List(shape) => {
             for (i, item) in value.items().iter().enumerate() {
@@ -240,13 +244,14 @@ fn check(value: &Value, shape: &Shape, path: &str, found: &mut Vec<Problem>) {
                 let path = within(path, &entry.key);
                 match fields.iter().find(|(name, _)| **name == *entry.key) {
                     Some((_, shape)) => check(&entry.value, shape, &path, found),
+                    None if found.len() >= MAX_FOUND => return,
                     None => found.push(unknown(entry, path, fields)),
                 }
             }
         }
         Amounts => {
             let negative = value.entries().iter().filter(|entry| is_negative(&entry.value));
-            found.extend(negative.map(|entry| {
+            found.extend(negative.take(MAX_FOUND).map(|entry| {
                 let mut problem = Problem::warning("a negative amount: an API server would refuse the pod");
                 problem.at = Some(entry.value.at);
                 problem.path(within(path, &entry.key))

@@ -112,8 +112,12 @@ impl Eviction {
 
     /// Whatever the watch shows, the pod may be tried again; and is, if something would have given it its turn meanwhile.
     fn over(&self) {
-        for other in self.under_way.end(&self.preemptor.uid) {
+        let released = self.under_way.end(&self.preemptor.uid, &self.node);
+        for other in released.preemptors {
             self.handle.look_again(other, NAME.into());
+        }
+        for other in released.bystanders {
+            self.handle.activate(other);
         }
         self.handle.look_again(self.preemptor.uid.clone(), NAME.into());
     }

@@ -140,7 +140,7 @@ impl DefaultPreemption {
         if bugs::is_on(Bug::VictimsEvictedAgain) {
             return Ok(());
         }
-        let expected = || self.under_way.expects_on(node.name());
+        let expected = || self.under_way.expects_on(node.name(), &pod.uid);
         if !hopeless && (expected() || node.pods.iter().any(|other| leaving(other))) {
             return Err(Status::unschedulable(
                 "not eligible due to a terminating pod on the nominated node.",

@@ -17,13 +17,24 @@ struct State {
     /// The pods that are not tried meanwhile, by uid.
     preemptors: BTreeSet<Name>,
     victims: ExpectedVictims,
+    /// The pods that wait for the victims of others, by the node that those are on.
+    bystanders: HashMap<Name, BTreeSet<Name>>,
+}
+
+/// Who may be tried again when a preemption has ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Released {
+    /// Those that were held back for the same victims.
+    pub(super) preemptors: Vec<Name>,
+    /// Those that were tried in vain meanwhile. If nobody left, no event tells them.
+    pub(super) bystanders: BTreeSet<Name>,
 }
 
 impl UnderWay {
     /// A pod is not tried until its victims are seen leaving a node.
     pub(super) fn begin(&self, preemptor: &Name, node: &Name, victims: &[Arc<Pod>]) {
         let mut state = self.locked();
-        let State { preemptors, victims: expected } = &mut *state;
+        let State { preemptors, victims: expected, .. } = &mut *state;
         preemptors.insert(preemptor.clone());
         expected.expect(preemptor, node, victims);
     }
@@ -33,9 +44,14 @@ impl UnderWay {
         self.locked().preemptors.contains(preemptor)
     }
 
-    /// Whether a victim is expected to leave a node.
-    pub(super) fn expects_on(&self, node: &str) -> bool {
-        self.locked().victims.by_node.contains_key(node)
+    /// Whether a victim is expected to leave a node. A pod that asks waits for it, and is told if that comes to nothing.
+    pub(super) fn expects_on(&self, node: &str, asking: &Name) -> bool {
+        let mut state = self.locked();
+        let expected = state.victims.by_node.contains_key(node);
+        if expected {
+            state.bystanders.entry(node.into()).or_default().insert(asking.clone());
+        }
+        expected
     }
 
     /// A pod leaves, or has left: if no other victim is expected to leave its node, those that wait for the room may be
@@ -45,20 +61,25 @@ impl UnderWay {
             return;
         }
         let mut state = self.locked();
+        let node = state.victims.node_of.get(victim).cloned();
         for preemptor in state.victims.leaves(victim) {
             state.preemptors.remove(&preemptor);
         }
+        // That the victims are gone is an event, and tells those who only looked on.
+        if let Some(node) = node.filter(|node| !state.victims.by_node.contains_key(node)) {
+            state.bystanders.remove(&node);
+        }
     }
 
-    /// Whatever is seen, a pod may be tried again. The others that waited for its victims only: no event tells them.
-    pub(super) fn end(&self, preemptor: &Name) -> Vec<Name> {
+    /// Whatever is seen on a node, a pod may be tried again; and with it others, whom no event tells.
+    pub(super) fn end(&self, preemptor: &Name, node: &str) -> Released {
         let mut state = self.locked();
-        let others = state.victims.forget(preemptor);
-        for other in &others {
+        let preemptors = state.victims.forget(preemptor);
+        for other in &preemptors {
             state.preemptors.remove(other);
         }
         state.preemptors.remove(preemptor);
-        others
+        Released { preemptors, bystanders: state.bystanders.remove(node).unwrap_or_default() }
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
@@ -134,7 +155,7 @@ mod tests {
         under_way.begin(&second, &node, &[victim("b")]);
         under_way.leaves(&victim("a").key());
         assert!(under_way.holds(&first), "the other's victim is still there");
-        assert_eq!(under_way.end(&second), std::slice::from_ref(&first));
+        assert_eq!(under_way.end(&second, &node).preemptors, std::slice::from_ref(&first));
         assert!(!under_way.holds(&first) && !under_way.holds(&second));
     }
 
@@ -142,8 +163,20 @@ mod tests {
     fn a_victim_is_expected_until_it_leaves() {
         let (under_way, node) = (UnderWay::default(), "n".into());
         under_way.begin(&"first".into(), &node, &[victim("a")]);
-        assert!(under_way.expects_on("n") && !under_way.expects_on("other"));
+        let looks_on = "second".into();
+        assert!(under_way.expects_on("n", &looks_on) && !under_way.expects_on("other", &looks_on));
         under_way.leaves(&victim("a").key());
-        assert!(!under_way.expects_on("n"));
+        assert!(!under_way.expects_on("n", &looks_on));
+        assert!(under_way.locked().bystanders.is_empty(), "the victim's deletion tells them");
+    }
+
+    #[test]
+    fn whoever_looked_on_is_told_when_a_preemption_comes_to_nothing() {
+        let (under_way, node, looks_on) = (UnderWay::default(), "n".into(), Name::from("second"));
+        under_way.begin(&"first".into(), &node, &[victim("a")]);
+        assert!(under_way.expects_on("n", &looks_on));
+        let released = under_way.end(&"first".into(), &node);
+        assert_eq!(released, Released { preemptors: vec!["first".into()], bystanders: [looks_on].into() });
+        assert_eq!(under_way.end(&"first".into(), &node), Released::default());
     }
 }

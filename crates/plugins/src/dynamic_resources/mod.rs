@@ -1,5 +1,7 @@
 //! Dynamic resource allocation. It is not built yet: pods with resource claims are refused, and told so.
 
+pub mod allocator;
+
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -56,7 +58,7 @@ impl DynamicResources {
 }
 
 fn check(pod: &Pod) -> Verdict {
-    if pod.spec.resource_claims == 0 { Ok(()) } else { Err(Status::unresolvable(NOT_BUILT)) }
+    if pod.spec.resource_claims.is_empty() { Ok(()) } else { Err(Status::unresolvable(NOT_BUILT)) }
 }
 
 impl PreEnqueue for DynamicResources {

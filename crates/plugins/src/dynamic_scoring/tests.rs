@@ -295,6 +295,27 @@ fn the_fast_form_maps_over_open_nodes_and_leaves_the_clock_to_the_plugin() {
 }
 
 #[test]
+fn a_short_text_that_says_too_much_by_aliases_is_refused() {
+    // 100 requirements of three values and a list each, in each of so many entries.
+    let text = |entries: usize| {
+        let requirement = |i: usize| format!("{{key: k{i}, operator: In, values: [a]}}");
+        let requirements: Vec<String> = (0..100).map(requirement).collect();
+        let first =
+            format!("- {{score: 1, selector: &s {{matchLabelExpressions: [{}]}}}}", requirements.join(", "));
+        let others = "- {score: 1, selector: *s}\n".repeat(entries - 1);
+        format!(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: DynamicScoring\ndynamicScores:\n{first}\n{others}"
+        )
+    };
+    // An entry, its score, its selector and its list, and 100 × (itself, two texts, a list of one): 504.
+    assert_eq!(read(&Source::new("scores.yaml", text(39))).expect("19,656 values").entries().len(), 39);
+    let problems = read(&Source::new("scores.yaml", text(40))).expect_err("20,160 values");
+    let told = problems.to_string();
+    assert!(told.contains("dynamicScores: the entries hold more than 20000 values"), "{told}");
+    assert!(read(&Source::new("scores.yaml", text(100_000))).is_err());
+}
+
+#[test]
 fn problems_are_located_and_told_at_once() {
     let source = Source::new(
         "scores.yaml",

@@ -6,6 +6,10 @@ use supercargo_model::{Node, Timestamp};
 
 use super::selector::Selector;
 
+/// How many values the entries may hold, each alias written out. A short text may say much, and every node is compared with
+/// all of it.
+const MAX_VALUES: usize = 20_000;
+
 /// What an operator prefers now.
 #[derive(Clone, Debug, Default)]
 pub struct Preferences {
@@ -88,6 +92,7 @@ pub fn read(source: &Source) -> Result<Preferences, Problems> {
     let documents = manifest::read(source)?;
     let document = the_document(source, &documents)?;
     let entries = document.get("dynamicScores").map_or(&[][..], Value::items);
+    check_size(source, entries)?;
     let (mut selectors, mut problems) = (Vec::new(), Problems::default());
     for (i, entry) in entries.iter().enumerate() {
         match Selector::read(source, entry.get("selector"), &format!("dynamicScores[{i}].selector")) {
@@ -109,6 +114,32 @@ pub fn read(source: &Source) -> Result<Preferences, Problems> {
             Err(problems)
         }
     }
+}
+
+fn check_size(source: &Source, entries: &[Value]) -> Result<(), Problem> {
+    let mut values = 0;
+    for entry in entries {
+        values += values_within(entry, MAX_VALUES + 1 - values);
+        if values > MAX_VALUES {
+            let message = format!("the entries hold more than {MAX_VALUES} values, with aliases written out");
+            let hint = "give nodes a label, and select them by it";
+            return Err(Problem::error(message).at(source, entry.at).path("dynamicScores").hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// How many values there are in one, itself included, counted up to a number.
+fn values_within(value: &Value, most: usize) -> usize {
+    let inner = value.items().iter().chain(value.entries().iter().map(|entry| &entry.value));
+    let mut count = 1;
+    for inner in inner {
+        if count >= most {
+            break;
+        }
+        count += values_within(inner, most - count);
+    }
+    count
 }
 
 /// Texts as the plugin's proposal shows them do not say what they are.

@@ -3,6 +3,7 @@
 //! Every way to fail ends in a refusal.
 
 mod answers;
+mod pace;
 mod refusal;
 mod reviewer;
 
@@ -24,6 +25,7 @@ use tracing::{debug, warn};
 
 use crate::clock::Clock;
 use answers::{ReviewCache, ReviewKey};
+use pace::{Asker, ReviewPace};
 pub(crate) use refusal::RequestRefusal;
 
 /// Members of this group may do everything.
@@ -46,6 +48,10 @@ pub struct AccessOptions {
     pub kept_answers: usize,
     /// How many questions are put to the API server at the same time.
     pub reviews_at_once: usize,
+    /// How many questions about one user, or about tokens that one client shows, are asked in a row.
+    pub reviews_burst: u32,
+    /// How many of them are asked in a second from then on.
+    pub reviews_per_second: u32,
 }
 
 impl Default for AccessOptions {
@@ -58,6 +64,8 @@ impl Default for AccessOptions {
             review_timeout: Duration::from_secs(10),
             kept_answers: 4096,
             reviews_at_once: 32,
+            reviews_burst: 40,
+            reviews_per_second: 10,
         }
     }
 }
@@ -69,6 +77,7 @@ pub struct AccessControl {
     tokens: ReviewCache<Option<UserInfo>>,
     verdicts: ReviewCache<AccessDecision>,
     turns: Semaphore,
+    pace: ReviewPace,
 }
 
 /// Who the caller's certificate says they are; put there by the connection.
@@ -81,7 +90,8 @@ impl AccessControl {
         Self {
             reviewer,
             tokens: ReviewCache::new(clock.clone(), options.kept_answers),
-            verdicts: ReviewCache::new(clock, options.kept_answers),
+            verdicts: ReviewCache::new(clock.clone(), options.kept_answers),
+            pace: ReviewPace::new(clock, options.reviews_burst, options.reviews_per_second),
             turns: Semaphore::new(options.reviews_at_once),
             options,
         }
@@ -117,6 +127,9 @@ impl AccessControl {
         let known = match self.tokens.get(&key) {
             Some(known) => known,
             None => {
+                if !self.pace.allows(Asker::Client(request.extensions.get().copied())) {
+                    return Err(RequestRefusal::TooManyReviews);
+                }
                 let answer = self.ask(self.reviewer.review_token(token)).await.map_err(|error| {
                     warn!(%error, "a caller's token could not be looked up: refused");
                     RequestRefusal::Unauthorized
@@ -133,6 +146,9 @@ impl AccessControl {
         let verdict = match self.verdicts.get(&key) {
             Some(verdict) => verdict,
             None => {
+                if !self.pace.allows(Asker::User(request.user.name.clone())) {
+                    return Err(RequestRefusal::TooManyReviews);
+                }
                 let verdict = self.ask(self.reviewer.review_access(&request)).await.map_err(|error| {
                     warn!(%error, user = request.user.name, path = request.path, "access could not be looked up: refused");
                     RequestRefusal::Unknown { path: request.path.clone() }

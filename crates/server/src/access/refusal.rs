@@ -21,6 +21,8 @@ pub(crate) enum RequestRefusal {
     TooLarge { limit_bytes: usize },
     /// Others keep all connections busy.
     TooManyConnections,
+    /// The API server has been asked too often on the caller's behalf.
+    TooManyReviews,
 }
 
 impl RequestRefusal {
@@ -47,6 +49,11 @@ impl RequestRefusal {
             }
             Self::TooManyConnections => {
                 let message = "all connections are busy: only health is served, try again later";
+                (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message.into())
+            }
+            Self::TooManyReviews => {
+                let message =
+                    "the API server was asked about too many tokens or paths of yours: try again later";
                 (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message.into())
             }
         }

@@ -144,6 +144,36 @@ async fn callers_beyond_the_questions_at_once_are_refused_in_bounded_time_too() 
 }
 
 #[tokio::test]
+async fn ever_new_paths_and_tokens_are_asked_about_only_so_often() {
+    let server = Setup::default().start().await;
+    let mut codes = Vec::new();
+    for i in 0..100 {
+        codes.push(get(server.address, &format!("/nowhere/{i}"), &[]).await.code);
+    }
+    // The clock stands still: forty in a row and no more.
+    assert_eq!(server.reviewer.accesses_asked.lock().unwrap().len(), 40);
+    assert_eq!((&codes[..40], &codes[40..]), (&[403; 40][..], &[429; 60][..]));
+    let (_, reason, message) = get(server.address, "/another", &[]).await.status();
+    assert_eq!(reason, "TooManyRequests");
+    assert!(message.ends_with("try again later"), "{message}");
+    // Whoever is known is asked about apart from those.
+    assert_eq!(get(server.address, "/metrics", &[ANN]).await.code, 200);
+    let tokens = server.reviewer.tokens_asked.load(Ordering::SeqCst);
+    for i in 0..100 {
+        get(server.address, "/metrics", &[&format!("Authorization: Bearer made-up-{i}")]).await;
+    }
+    assert_eq!(
+        server.reviewer.tokens_asked.load(Ordering::SeqCst) - tokens,
+        39,
+        "ann's was the first of forty"
+    );
+    assert_eq!(get(server.address, "/metrics", &[ANN]).await.code, 200, "what is known need not be asked");
+    server.pass(Duration::from_secs(1));
+    assert_eq!(get(server.address, "/nowhere/100", &[]).await.code, 403);
+    assert_eq!(get(server.address, "/metrics", &[BOB]).await.code, 403);
+}
+
+#[tokio::test]
 async fn answers_are_kept_for_ten_seconds() {
     let server = Setup::default().start().await;
     let asked = || {

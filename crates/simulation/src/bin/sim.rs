@@ -6,11 +6,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, IsTerminal, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::{
-        Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
     },
     thread,
     time::{Duration, Instant},
@@ -18,11 +18,12 @@ use std::{
 
 use clap::Parser;
 use supercargo_framework::bugs::{self, Bug};
-use supercargo_simulation::soak::{LifeOutcome, Plan, SimulationRule, paced_plan, plan, run, shrink};
+use supercargo_simulation::soak::{
+    BrokenRule, LifeOutcome, Plan, SimulationRule, SoakTally, paced_plan, plan, run, shrink, soak_registry,
+};
 
 /// How often progress is told.
 const TELLS_EVERY: Duration = Duration::from_secs(2);
-const SECONDS_IN_AN_HOUR: f64 = 3600.0;
 /// How many seeds that find a bug are told.
 const ENOUGH_SEEDS: usize = 3;
 
@@ -54,6 +55,12 @@ struct Arguments {
     /// Tell which of so many seeds, from --seed on, find each known bug (or the one of --bug)
     #[arg(long, value_name = "SEEDS", default_value_t = 0)]
     find_bugs: u64,
+    /// Add what was simulated to the counts in a file (JSON)
+    #[arg(long, value_name = "FILE")]
+    tally: Option<PathBuf>,
+    /// Print the counts of such a file as the table of docs/reliability.md, and do nothing else
+    #[arg(long, value_name = "FILE")]
+    figures: Option<PathBuf>,
     /// Threads; 0 is one for each processor
     #[arg(long, default_value_t = 0)]
     jobs: usize,
@@ -91,20 +98,23 @@ fn main() -> ExitCode {
 }
 
 fn soak(arguments: &Arguments) -> io::Result<bool> {
+    if let Some(file) = &arguments.figures {
+        write!(io::stdout(), "{}", read_tally(file)?)?;
+        return Ok(true);
+    }
     if let Some(file) = &arguments.plan {
         let text = fs::read_to_string(file)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
         let plan: Plan = serde_json::from_str(&text)
             .map_err(|error| io::Error::other(format!("{}: {error}", file.display())))?;
-        return tell(&plan, &run(&plan, &supercargo_plugins::registry()));
+        return tell(&plan, &run(&plan, &soak_registry()));
     }
     if arguments.only {
         let plan = plan_of(arguments, arguments.seed);
-        return tell(&plan, &run(&plan, &supercargo_plugins::registry()));
+        return tell(&plan, &run(&plan, &soak_registry()));
     }
-    let failed = run_seeds(arguments);
-    let Some((seed, rule)) = failed else { return Ok(true) };
-    let registry = supercargo_plugins::registry();
+    let Some((seed, rule)) = run_seeds(arguments)? else { return Ok(true) };
+    let registry = soak_registry();
     writeln!(io::stderr(), "seed {seed} breaks rule {rule}; shortening it …")?;
     let shortened = shrink(&plan_of(arguments, seed), rule, |plan| first_rule(&run(plan, &registry)));
     if let Some(file) = &arguments.save {
@@ -127,7 +137,7 @@ fn first_rule(outcome: &LifeOutcome) -> Option<SimulationRule> {
 /// Prints for each bug the first seeds that find it, of those that break nothing without it, and the rules that they break;
 /// and the line for `tests/bugs.rs`.
 fn find_bugs(arguments: &Arguments, seeds: u64) -> io::Result<bool> {
-    let registry = supercargo_plugins::registry();
+    let registry = soak_registry();
     let wanted: Vec<Bug> = arguments.bug.map_or_else(|| Bug::ALL.to_vec(), |bug| vec![bug]);
     let rules = |seed, bug| {
         let outcome = bugs::with(bug, || run(&plan(seed), &registry));
@@ -188,51 +198,105 @@ fn tell(plan: &Plan, outcome: &LifeOutcome) -> io::Result<bool> {
     Ok(outcome.violations.is_empty())
 }
 
-/// Runs seeds until enough time has passed in them; the first that breaks a rule, if one does.
-fn run_seeds(arguments: &Arguments) -> Option<(u64, SimulationRule)> {
-    let (next, seconds, runs) = (AtomicU64::new(arguments.seed), AtomicU64::new(0), AtomicU64::new(0));
-    let (stop, failed) = (AtomicBool::new(false), Mutex::new(Vec::new()));
-    let wanted = (arguments.hours * SECONDS_IN_AN_HOUR) as u64;
+/// Runs seeds side by side until enough time has passed in them; the first that breaks a rule, if one does. What is told and
+/// counted is the same however many threads there are: seeds in their order, up to the one that makes it enough.
+fn run_seeds(arguments: &Arguments) -> io::Result<Option<(u64, SimulationRule)>> {
     let jobs = match arguments.jobs {
         0 => thread::available_parallelism().map_or(1, usize::from),
         jobs => jobs,
     };
-    let began = Instant::now();
-    let work = || {
-        let registry = supercargo_plugins::registry();
-        while !stop.load(Ordering::Relaxed) && seconds.load(Ordering::Relaxed) < wanted {
+    let (next, stop) = (AtomicU64::new(arguments.seed), AtomicBool::new(false));
+    let (done, finished) = mpsc::channel();
+    let work = |done: mpsc::Sender<(u64, SoakTally, Option<BrokenRule>)>| {
+        let registry = soak_registry();
+        while !stop.load(Ordering::Relaxed) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            let outcome = bugs::with(arguments.bug, || run(&plan_of(arguments, seed), &registry));
-            seconds.fetch_add(outcome.cluster_time.as_secs(), Ordering::Relaxed);
-            runs.fetch_add(1, Ordering::Relaxed);
-            if let Some(violation) = outcome.violations.first() {
-                let _ = writeln!(io::stderr(), "\nseed {seed}: {violation}");
-                failed.lock().unwrap_or_else(PoisonError::into_inner).push((seed, violation.rule));
-                if !arguments.keep_going {
+            let plan = plan_of(arguments, seed);
+            let outcome = bugs::with(arguments.bug, || run(&plan, &registry));
+            let mut tally = SoakTally::default();
+            tally.add(&plan, &outcome);
+            // Whoever counts may have had enough.
+            let _ = done.send((seed, tally, outcome.violations.into_iter().next()));
+        }
+    };
+    let mut soak = Progress::new(arguments);
+    thread::scope(|scope| {
+        let work = &work;
+        for done in std::iter::repeat_n(done, jobs) {
+            scope.spawn(move || work(done));
+        }
+        let mut early = BTreeMap::new();
+        for (seed, tally, broken) in finished {
+            early.insert(seed, (tally, broken));
+            while let Some((tally, broken)) = early.remove(&soak.seed) {
+                soak.count(&tally, broken);
+                if soak.is_over() {
                     stop.store(true, Ordering::Relaxed);
+                    return;
                 }
             }
-        }
-    };
-    let progress = |end: &str| {
-        let hours = seconds.load(Ordering::Relaxed) as f64 / SECONDS_IN_AN_HOUR;
-        let broken = failed.lock().unwrap_or_else(PoisonError::into_inner).len();
-        let (runs, took) = (runs.load(Ordering::Relaxed), began.elapsed().as_secs_f64());
-        let _ = write!(io::stderr(), "{hours:.0} hours in {runs} seeds, {broken} broken, {took:.0} s{end}");
-    };
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
-        let mut told = Instant::now();
-        while workers.iter().any(|worker| !worker.is_finished()) {
-            thread::sleep(Duration::from_millis(20));
-            if io::stderr().is_terminal() && told.elapsed() > TELLS_EVERY {
-                told = Instant::now();
-                progress("\r");
-            }
+            soak.tell_now_and_then();
         }
     });
-    progress("\n");
-    let mut failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failed.sort_by_key(|(seed, _)| *seed);
-    failed.first().copied()
+    soak.tell("\n");
+    if let Some(file) = &arguments.tally {
+        let mut all = read_tally(file).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(SoakTally::default()),
+            _ => Err(error),
+        })?;
+        all.merge(&soak.tally);
+        fs::write(file, serde_json::to_string_pretty(&all).unwrap_or_default() + "\n")?;
+    }
+    Ok(soak.failed)
+}
+
+/// How far a soak is.
+struct Progress<'a> {
+    arguments: &'a Arguments,
+    /// The seed that is counted next.
+    seed: u64,
+    tally: SoakTally,
+    failed: Option<(u64, SimulationRule)>,
+    began: Instant,
+    told: Instant,
+}
+
+impl<'a> Progress<'a> {
+    fn new(arguments: &'a Arguments) -> Self {
+        let (seed, tally, now) = (arguments.seed, SoakTally::default(), Instant::now());
+        Self { arguments, seed, tally, failed: None, began: now, told: now }
+    }
+
+    fn count(&mut self, tally: &SoakTally, broken: Option<BrokenRule>) {
+        self.tally.merge(tally);
+        if let Some(violation) = broken {
+            let _ = writeln!(io::stderr(), "seed {}: {violation}", self.seed);
+            self.failed.get_or_insert((self.seed, violation.rule));
+        }
+        self.seed += 1;
+    }
+
+    fn is_over(&self) -> bool {
+        let stops = self.failed.is_some() && !self.arguments.keep_going;
+        stops || self.tally.hours() >= self.arguments.hours
+    }
+
+    fn tell_now_and_then(&mut self) {
+        if io::stderr().is_terminal() && self.told.elapsed() > TELLS_EVERY {
+            self.told = Instant::now();
+            self.tell("\r");
+        }
+    }
+
+    fn tell(&self, end: &str) {
+        let SoakTally { seeds, broken, .. } = self.tally;
+        let (hours, took) = (self.tally.hours(), self.began.elapsed().as_secs_f64());
+        let _ = write!(io::stderr(), "{hours:.0} hours in {seeds} seeds, {broken} broken, {took:.0} s{end}");
+    }
+}
+
+fn read_tally(file: &Path) -> io::Result<SoakTally> {
+    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(file).map_err(|error| io::Error::new(error.kind(), named(&error)))?;
+    serde_json::from_str(&text).map_err(|error| io::Error::other(named(&error)))
 }

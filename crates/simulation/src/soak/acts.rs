@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use supercargo_testcluster::{Fault, FaultRule, PatchKind};
 
 use super::{
+    guest,
     objects::{self, FOREIGN_SCHEDULER, KINDS, NAMESPACES, SECOND_SCHEDULER, Wanted},
-    plan::{Act, ExtenderMode, FaultyVerb, RequestFault},
+    plan::{Act, ExtenderMode, FaultyVerb, GuestMode, RequestFault},
     rules::{name_of, text},
     run::Simulation,
 };
@@ -30,6 +31,7 @@ pub(super) enum Later {
     Resume(usize),
     Start(usize),
     ExtenderMended,
+    GuestMended,
     ServerIsBack,
     /// The pods of nodes that are gone go, too.
     OrphansEnd,
@@ -79,6 +81,11 @@ impl Simulation<'_> {
                 self.create(objects::volume(&name, zone));
             }
             Act::ForeignPod { template, node } => self.foreign_pod(template, node),
+            Act::OddNode { pick } => {
+                let name = self.name("odd");
+                self.create(objects::odd_node(&name, pick));
+            }
+            Act::RaceNewest { sort, pick } => self.race_newest(sort, pick),
             Act::RelabelNamespace { pick } => {
                 let tier = if pick.is_multiple_of(2) { json!("gold") } else { Value::Null };
                 let name = NAMESPACES[(pick / 2 % 3) as usize];
@@ -153,6 +160,19 @@ impl Simulation<'_> {
         }
     }
 
+    fn race_newest(&mut self, sort: u64, pick: u64) {
+        let Some((namespace, name)) = self.newest_pod.clone() else { return };
+        let Ok(pod) = self.server.get("pods", &namespace, &name) else { return };
+        let act = match sort % 6 {
+            0 => Act::DeletePod { pick },
+            1 => Act::RecreatePod { pick, template: pick / 3 },
+            2 => Act::RelabelPod { pick },
+            3 => Act::TolerateMore { pick },
+            _ => Act::ForeignBinds { pick, node: pick },
+        };
+        self.happens_to_one(&act, pick, &pod);
+    }
+
     fn happens_to_pod(&mut self, act: &Act, pick: u64) {
         let waits = |pod: &Value| text(pod, &["spec", "nodeName"]).is_empty();
         let gated =
@@ -165,13 +185,17 @@ impl Simulation<'_> {
             _ => true,
         };
         let Some(pod) = self.pick("pods", pick, is_meant) else { return };
+        self.happens_to_one(act, pick, &pod);
+    }
+
+    fn happens_to_one(&mut self, act: &Act, pick: u64, pod: &Value) {
         let (namespace, name) =
-            (text(&pod, &["metadata", "namespace"]).to_owned(), text(&pod, &["metadata", "name"]).to_owned());
+            (text(pod, &["metadata", "namespace"]).to_owned(), text(pod, &["metadata", "name"]).to_owned());
         match *act {
-            Act::DeletePod { .. } => self.delete("pods", &pod),
+            Act::DeletePod { .. } => self.delete("pods", pod),
             Act::RecreatePod { template, .. } => {
                 self.tried(self.server.delete_now("pods", &namespace, &name).map(drop));
-                let scheduler = text(&pod, &["spec", "schedulerName"]).to_owned();
+                let scheduler = text(pod, &["spec", "schedulerName"]).to_owned();
                 let wanted = Wanted {
                     namespace: &namespace,
                     name: &name,
@@ -257,7 +281,12 @@ impl Simulation<'_> {
             }
             Act::Extender { mode, seconds } => {
                 self.extender.set(mode);
+                self.rules.extender_changed();
                 self.after(span(seconds), Later::ExtenderMended);
+            }
+            Act::Guest { mode, seconds } => {
+                guest::set(mode);
+                self.after(span(seconds), Later::GuestMended);
             }
             Act::LateWatch { process, .. }
             | Act::SlowLink { process, .. }
@@ -355,7 +384,11 @@ impl Simulation<'_> {
                 }
             }
             Later::OrphansEnd => self.end_orphans(),
-            Later::ExtenderMended => self.extender.set(ExtenderMode::Fine),
+            Later::ExtenderMended => {
+                self.extender.set(ExtenderMode::Fine);
+                self.rules.extender_changed();
+            }
+            Later::GuestMended => guest::set(GuestMode::Fine),
         }
     }
 
@@ -384,6 +417,7 @@ impl Simulation<'_> {
         let scheduler = if self.plan.setup.beside && self.named % 4 == 3 { SECOND_SCHEDULER } else { "" };
         let wanted = Wanted { namespace, name: &name, template, scheduler, gated };
         let Some(created) = self.create_wanted(&wanted) else { return };
+        self.newest_pod = Some((namespace.to_owned(), name.clone()));
         if life_seconds > 0 {
             let uid = text(&created, &["metadata", "uid"]).to_owned();
             self.after(

@@ -3,7 +3,8 @@
 //! Each seed does only some of the things that can be done, and lets only some things go wrong: what hides behind much
 //! else comes to light in a run that has little else.
 
-use super::plan::{Act, ExtenderMode, FaultyVerb, Plan, PlannedSetup, PlannedStep, RequestFault};
+use super::objects::UNUSUAL_TEMPLATES;
+use super::plan::{Act, ExtenderMode, FaultyVerb, GuestMode, Plan, PlannedSetup, PlannedStep, RequestFault};
 use crate::random::SeededRandom;
 
 /// The longest pause between two steps, in milliseconds, for the busiest and the quietest seeds.
@@ -17,26 +18,42 @@ const LOOKS: (u64, u64) = (1, 4);
 /// How many times slower a soak's plan may be.
 const PACES: [u64; 3] = [1, 10, 60];
 /// What can be done besides creating pods and nodes, and what can go wrong: so many sorts.
-const DEEDS: u64 = 25;
-const FAULTS: u64 = 14;
+const DEEDS: u64 = 27;
+const FAULTS: u64 = 16;
+/// The first seeds are plainer: without races, guests, late permissions, heartbeats and what makes no sense. They have the
+/// first sorts only.
+const PLAIN_SEEDS: u64 = 100;
+const PLAIN_DEEDS: u64 = 25;
+const PLAIN_FAULTS: u64 = 14;
+/// How often nodes of a cluster that lives slowly tell that they are well, at least: kubelets do it every five minutes.
+const SLOW_HEARTBEAT_SECONDS: u64 = 300;
+/// How soon after a pod is made something happens to it, in milliseconds: while it is being scheduled or bound, or after.
+const RACES_WITHIN_MILLIS: u64 = 12;
 
 /// The plan of a seed.
 pub fn plan(seed: u64) -> Plan {
     let random = &mut SeededRandom::new(seed);
-    let setup = setup(random);
-    let drawn = Swarm::new(random);
+    let is_plain = seed < PLAIN_SEEDS;
+    let setup = setup(random, is_plain);
+    let drawn = Swarm::new(random, is_plain);
     let (mut steps, mut now) = (Vec::new(), 1_000);
     let longest_pause = *random.one_of(&PAUSES_MILLIS);
     // Something to begin with.
     for _ in 0..random.within(1, 4) {
-        steps.push(PlannedStep { at_millis: now, act: create(random) });
+        steps.push(PlannedStep { at_millis: now, act: drawn.create(random) });
         now += random.within(1, 500);
     }
     for _ in 0..random.within(LOOKS.0, LOOKS.1) {
         for _ in 0..random.within(STEPS_TO_A_LOOK.0, STEPS_TO_A_LOOK.1) {
             now += pause(random, longest_pause);
             let act = drawn.act(random, &setup);
+            let is_raced = drawn.races && matches!(act, Act::CreatePods { .. }) && random.per_mille(500);
             steps.push(PlannedStep { at_millis: now, act });
+            if is_raced {
+                now += random.below(RACES_WITHIN_MILLIS);
+                let act = Act::RaceNewest { sort: random.number(), pick: random.number() };
+                steps.push(PlannedStep { at_millis: now, act });
+            }
         }
         now += pause(random, longest_pause);
         steps.push(PlannedStep { at_millis: now, act: Act::Look });
@@ -50,7 +67,15 @@ pub fn paced_plan(seed: u64) -> Plan {
     let (mut plan, pace) = (plan(seed), PACES[(seed % PACES.len() as u64) as usize]);
     plan.steps.iter_mut().for_each(|step| step.at_millis *= pace);
     plan.seconds *= pace;
+    if pace > 1 && plan.setup.heartbeat_seconds > 0 {
+        plan.setup.heartbeat_seconds = plan.setup.heartbeat_seconds.max(SLOW_HEARTBEAT_SECONDS);
+    }
     plan
+}
+
+/// One of the usual sorts of pods, or of the unusual ones.
+fn any_template(random: &mut SeededRandom) -> u64 {
+    if random.per_mille(250) { *random.one_of(&UNUSUAL_TEMPLATES) } else { random.number() }
 }
 
 /// Mostly a while, sometimes nothing at all: things that happen at once are where races are.
@@ -62,8 +87,8 @@ fn pause(random: &mut SeededRandom, longest: u64) -> u64 {
     }
 }
 
-fn setup(random: &mut SeededRandom) -> PlannedSetup {
-    PlannedSetup {
+fn setup(random: &mut SeededRandom, is_plain: bool) -> PlannedSetup {
+    let plain = PlannedSetup {
         replicas: *random.one_of(&[1, 1, 2, 2, 3]),
         beside: random.per_mille(250),
         lease_seconds: *random.one_of(&[15, 15, 30, 60]),
@@ -73,6 +98,18 @@ fn setup(random: &mut SeededRandom) -> PlannedSetup {
         provision_millis: *random.one_of(&[10, 500, 20_000, NEVER_MILLIS]),
         extender: random.per_mille(200),
         percentage: *random.one_of(&[100, 100, 0, 30]),
+        ..PlannedSetup::default()
+    };
+    if is_plain {
+        return plain;
+    }
+    PlannedSetup {
+        nodes: random.within(0, 2) + *random.one_of(&[0, 3, 8]),
+        guest: random.per_mille(150),
+        forbidden_seconds: *random.one_of(&[0, 0, 0, 5, 30]),
+        forbidden_kind: random.number(),
+        heartbeat_seconds: *random.one_of(&[0, 0, 0, 10]),
+        ..plain
     }
 }
 
@@ -82,15 +119,39 @@ struct Swarm {
     faults: Vec<u64>,
     /// How many steps of a thousand are faults.
     fault_share: u64,
+    /// The sorts of pods that there are; none is all of them.
+    templates: Vec<u64>,
+    /// Whether things happen to pods as soon as they are made.
+    races: bool,
 }
 
 impl Swarm {
-    fn new(random: &mut SeededRandom) -> Self {
+    fn new(random: &mut SeededRandom, is_plain: bool) -> Self {
+        let (all_deeds, all_faults) = if is_plain { (PLAIN_DEEDS, PLAIN_FAULTS) } else { (DEEDS, FAULTS) };
         let (many_deeds, many_faults) = (random.within(150, 900), *random.one_of(&[0, 100, 300, 700]));
-        let deeds: Vec<u64> = (0..DEEDS).filter(|_| random.per_mille(many_deeds)).collect();
-        let faults: Vec<u64> = (0..FAULTS).filter(|_| random.per_mille(many_faults)).collect();
+        let deeds: Vec<u64> = (0..all_deeds).filter(|_| random.per_mille(many_deeds)).collect();
+        let faults: Vec<u64> = (0..all_faults).filter(|_| random.per_mille(many_faults)).collect();
         let fault_share = if faults.is_empty() { 0 } else { *random.one_of(&[50, 150, 400]) };
-        Self { deeds, faults, fault_share }
+        let mut drawn = Self { deeds, faults, fault_share, templates: Vec::new(), races: false };
+        if !is_plain {
+            if random.per_mille(500) {
+                drawn.templates = (0..random.within(1, 3)).map(|_| any_template(random)).collect();
+            }
+            drawn.races = random.per_mille(400);
+        }
+        drawn
+    }
+
+    fn template(&self, random: &mut SeededRandom) -> u64 {
+        if self.templates.is_empty() { random.number() } else { *random.one_of(&self.templates) }
+    }
+
+    fn create(&self, random: &mut SeededRandom) -> Act {
+        if random.per_mille(120) {
+            return Act::AddNode { shape: random.number(), zone: random.number() };
+        }
+        let life_seconds = *random.one_of(&[0, 0, 5, 60, 600]);
+        Act::CreatePods { template: self.template(random), count: random.within(1, 6), life_seconds }
     }
 
     fn act(&self, random: &mut SeededRandom, setup: &PlannedSetup) -> Act {
@@ -100,49 +161,43 @@ impl Swarm {
         }
         // Without pods and nodes there is nothing to do for anybody.
         if self.deeds.is_empty() || random.per_mille(350) {
-            return create(random);
+            return self.create(random);
         }
         let sort = *random.one_of(&self.deeds);
-        deed(random, sort)
+        self.deed(random, sort)
     }
-}
 
-fn create(random: &mut SeededRandom) -> Act {
-    if random.per_mille(120) {
-        return Act::AddNode { shape: random.number(), zone: random.number() };
-    }
-    let life_seconds = *random.one_of(&[0, 0, 5, 60, 600]);
-    Act::CreatePods { template: random.number(), count: random.within(1, 6), life_seconds }
-}
-
-fn deed(random: &mut SeededRandom, sort: u64) -> Act {
-    let pick = random.number();
-    match sort {
-        0 => Act::RemoveNode { pick },
-        1 => Act::NodeDies { pick },
-        2 => Act::RecreateNode { pick, shape: random.number() },
-        3 => Act::Cordon { pick, on: random.per_mille(400) },
-        4 => Act::Taint { pick, on: random.per_mille(400) },
-        5 => Act::RelabelNode { pick, zone: random.number() },
-        6 => Act::ResizeNode { pick, shape: random.number() },
-        7 => Act::Drain { pick },
-        8 => Act::DeletePod { pick },
-        9 => Act::RecreatePod { pick, template: random.number() },
-        10 => Act::RelabelPod { pick },
-        11 => Act::TolerateMore { pick },
-        12 => Act::CreateGated { template: random.number(), count: random.within(1, 3) },
-        13 => Act::OpenGate { pick },
-        14 => Act::Deploy { template: random.number(), replicas: random.within(1, 6) },
-        15 => Act::Scale { pick, replicas: random.within(0, 8) },
-        16 => Act::Roll { pick, template: random.number() },
-        17 => Act::DeleteDeployment { pick },
-        18 => Act::AddBudget { app: random.number(), min_available: random.within(0, 4) },
-        19 => Act::RemoveBudget { pick },
-        20 => Act::RelabelNamespace { pick },
-        21 => Act::DeleteNamespace { pick },
-        22 => Act::AddVolume { zone: random.number() },
-        23 => Act::ForeignBinds { pick, node: random.number() },
-        _ => Act::ForeignPod { template: random.number(), node: random.number() },
+    fn deed(&self, random: &mut SeededRandom, sort: u64) -> Act {
+        let pick = random.number();
+        match sort {
+            0 => Act::RemoveNode { pick },
+            1 => Act::NodeDies { pick },
+            2 => Act::RecreateNode { pick, shape: random.number() },
+            3 => Act::Cordon { pick, on: random.per_mille(400) },
+            4 => Act::Taint { pick, on: random.per_mille(400) },
+            5 => Act::RelabelNode { pick, zone: random.number() },
+            6 => Act::ResizeNode { pick, shape: random.number() },
+            7 => Act::Drain { pick },
+            8 => Act::DeletePod { pick },
+            9 => Act::RecreatePod { pick, template: self.template(random) },
+            10 => Act::RelabelPod { pick },
+            11 => Act::TolerateMore { pick },
+            12 => Act::CreateGated { template: self.template(random), count: random.within(1, 3) },
+            13 => Act::OpenGate { pick },
+            14 => Act::Deploy { template: self.template(random), replicas: random.within(1, 6) },
+            15 => Act::Scale { pick, replicas: random.within(0, 8) },
+            16 => Act::Roll { pick, template: self.template(random) },
+            17 => Act::DeleteDeployment { pick },
+            18 => Act::AddBudget { app: random.number(), min_available: random.within(0, 4) },
+            19 => Act::RemoveBudget { pick },
+            20 => Act::RelabelNamespace { pick },
+            21 => Act::DeleteNamespace { pick },
+            22 => Act::AddVolume { zone: random.number() },
+            23 => Act::ForeignBinds { pick, node: random.number() },
+            25 => Act::OddNode { pick },
+            26 => Act::RaceNewest { sort: random.number(), pick },
+            _ => Act::ForeignPod { template: self.template(random), node: random.number() },
+        }
     }
 }
 
@@ -175,8 +230,9 @@ fn fault(random: &mut SeededRandom, sort: u64, setup: &PlannedSetup) -> Act {
         }
         11 if random.per_mille(300) => Act::Restart { process },
         11 => Act::Pause { process, seconds: random.within(1, 4 * setup.lease_seconds) },
-        12 if setup.extender => Act::Extender { mode: extender_mode(random), seconds },
-        12 => {
+        12 | 14 if setup.extender => Act::Extender { mode: extender_mode(random), seconds },
+        12 | 15 if setup.guest => Act::Guest { mode: guest_mode(random), seconds },
+        12 | 14 | 15 => {
             let hours = random.within(0, 4) as i64 - 2;
             Act::ClockStep { process, seconds: hours * 3600 + random.below(60) as i64 }
         }
@@ -208,5 +264,10 @@ fn verb(random: &mut SeededRandom) -> FaultyVerb {
 
 fn extender_mode(random: &mut SeededRandom) -> ExtenderMode {
     use ExtenderMode::*;
-    *random.one_of(&[Hangs, Dies, Nonsense, Slow, Refuses])
+    *random.one_of(&[Hangs, Dies, Nonsense, Slow, Refuses, RefusesSome, RefusesSome, Endless])
+}
+
+fn guest_mode(random: &mut SeededRandom) -> GuestMode {
+    use GuestMode::*;
+    *random.one_of(&[Hangs, Dies, Nonsense])
 }

@@ -13,6 +13,8 @@ use supercargo_framework::virtual_time::VirtualClock;
 
 use super::plan::ExtenderMode;
 
+/// What it says to refuse a node.
+pub(super) const NOT_NOW: &str = "not now";
 /// How long a good answer takes, and a slow one.
 const ANSWERS_AFTER: Duration = Duration::from_millis(5);
 const SLOWLY: Duration = Duration::from_secs(3);
@@ -39,7 +41,7 @@ impl Transport for SimulatedExtender {
         &self,
         url: &str,
         body: Vec<Bytes>,
-        _max_bytes: usize,
+        max_bytes: usize,
     ) -> BoxFuture<'static, Result<Reply, TransportError>> {
         let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
         let (clock, filters) = (self.clock.clone(), url.ends_with("filter"));
@@ -49,9 +51,7 @@ impl Transport for SimulatedExtender {
                 ExtenderMode::Hangs => std::future::pending().await,
                 ExtenderMode::Dies => return Err(TransportError::Broken("connection reset".to_owned())),
                 ExtenderMode::Slow => clock.sleep(SLOWLY).await,
-                ExtenderMode::Fine | ExtenderMode::Nonsense | ExtenderMode::Refuses => {
-                    clock.sleep(ANSWERS_AFTER).await
-                }
+                _ => clock.sleep(ANSWERS_AFTER).await,
             }
             let names = asked["NodeNames"].as_array().cloned().unwrap_or_default();
             let answer = match (mode, filters) {
@@ -59,13 +59,9 @@ impl Transport for SimulatedExtender {
                     json!({"NodeNames": ["no-such-node", 7], "FailedNodes": []})
                 }
                 (ExtenderMode::Nonsense, false) => json!([{"Host": "no-such-node", "Score": -5}, "?"]),
-                (ExtenderMode::Refuses, true) => {
-                    let failed = names
-                        .iter()
-                        .filter_map(Value::as_str)
-                        .map(|name| (name.to_owned(), json!("not now")));
-                    json!({"NodeNames": [], "FailedNodes": failed.collect::<serde_json::Map<_, _>>()})
-                }
+                (ExtenderMode::Refuses, true) => refusing(names, |_| true),
+                (ExtenderMode::RefusesSome, true) => refusing(names, |place| place.is_multiple_of(2)),
+                (ExtenderMode::Endless, true) => json!({"Error": "x".repeat(max_bytes + 1)}),
                 (_, true) => json!({"NodeNames": names, "FailedNodes": {}}),
                 (_, false) => {
                     let scores = names.iter().map(|name| json!({"Host": name, "Score": 1}));
@@ -75,4 +71,16 @@ impl Transport for SimulatedExtender {
             Ok(Reply { status: 200, body: answer.to_string().into() })
         })
     }
+}
+
+/// Some nodes are refused, the others are not.
+fn refusing(names: Vec<Value>, is_refused: impl Fn(usize) -> bool) -> Value {
+    let (mut kept, mut failed) = (Vec::new(), serde_json::Map::new());
+    for (place, name) in names.into_iter().enumerate() {
+        match name.as_str().filter(|_| is_refused(place)) {
+            Some(name) => drop(failed.insert(name.to_owned(), json!(NOT_NOW))),
+            None => kept.push(name),
+        }
+    }
+    json!({"NodeNames": kept, "FailedNodes": failed})
 }

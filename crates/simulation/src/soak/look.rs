@@ -18,7 +18,9 @@ use supercargo_model::{
 use supercargo_scheduler::setup::{self, Overrides};
 
 use super::{
-    plan::{Act, ExtenderMode},
+    guest,
+    objects::EXTENDED,
+    plan::{Act, ExtenderMode, GuestMode},
     rules::{SimulationRule, name_of, text},
     run::{Replica, Simulation},
 };
@@ -48,6 +50,15 @@ impl Simulation<'_> {
         let lease = Duration::from_secs(if setup.replicas > 1 { 2 * setup.lease_seconds } else { 0 });
         let provisioned = Duration::from_millis(setup.provision_millis).min(LATEST_VOLUME);
         let settled = SETTLES_WITHIN + lease + 2 * provisioned;
+        let asks_extender = |pod: &Value| {
+            let limits = &pod["spec"]["containers"][0]["resources"]["limits"];
+            text(pod, &["spec", "nodeName"]).is_empty() && limits.get(EXTENDED).is_some()
+        };
+        if setup.extender && self.all("pods").iter().any(asks_extender) {
+            // Nothing tells that an extender has changed its mind. That something happens gives it another chance.
+            self.run_until(self.now() + settled);
+            self.act(&Act::AddNode { shape: 1, zone: 0 });
+        }
         self.run_until(self.now() + settled);
         self.check_again_and_again();
         self.check_rest();
@@ -69,6 +80,8 @@ impl Simulation<'_> {
         self.faults.clear();
         self.apply_faults();
         self.extender.set(ExtenderMode::Fine);
+        self.rules.extender_changed();
+        guest::set(GuestMode::Fine);
         for index in 0..self.replicas.len() {
             self.replicas[index].link.mend();
             if let Some(process) = &self.replicas[index].process {
@@ -235,7 +248,7 @@ impl Simulation<'_> {
                 if pod.node.is_some() || pod.terminating || !is_ours || assumed.contains_key(&pod.uid) {
                     continue;
                 }
-                if engine.held(pod).is_some() || self.asks_extender(pod) || self.rules.is_excused(&pod.uid) {
+                if engine.held(pod).is_some() || self.rules.is_excused(&pod.uid) {
                     continue;
                 }
                 // Whatever is wrong with the schedulers, the reference is right.
@@ -288,11 +301,6 @@ impl Simulation<'_> {
         }
     }
 
-    fn asks_extender(&self, pod: &Pod) -> bool {
-        self.plan.setup.extender
-            && pod.spec.extended_resources.iter().any(|name| **name == *super::objects::EXTENDED)
-    }
-
     /// The pods that are being bound, and their nodes, by uid.
     fn assumed(&self, objects: &BTreeMap<(Kind, Key), Object>) -> BTreeMap<Name, Name> {
         let mut assumed = BTreeMap::new();
@@ -334,8 +342,11 @@ impl Simulation<'_> {
                 other => cluster.put(other.clone()),
             }
         }
+        // One that is well refuses nothing.
+        let mut configuration = replica.configuration.clone();
+        configuration.extenders.clear();
         let overrides = Overrides { percentage: Some(setup::ALL_NODES), ..Overrides::default() };
-        let mut engine = setup::engine(cluster, &replica.configuration, self.registry, overrides).ok()?;
+        let mut engine = setup::engine(cluster, &configuration, self.registry, overrides).ok()?;
         for (pod, node) in nominated {
             engine.nominations_mut().nominate(Arc::new(pod), node);
         }
@@ -345,10 +356,21 @@ impl Simulation<'_> {
     /// Nothing happens, and nothing is written.
     fn check_rest(&mut self) {
         let (state, writes) = (self.state(), self.rules.writes());
+        let (lines, attempts) = (self.log.lines(), self.rules.attempts());
         self.run_until(self.now() + RESTS_FOR);
         let (written, expected) = self.rules.writes();
         let (written, expected) = (written - writes.0, expected - writes.1);
-        if written > expected && state == self.state() {
+        let logged = self.log.lines() - lines;
+        if state != self.state() {
+            return;
+        }
+        // An attempt is a line, and each process may tell that an old trouble is over.
+        if logged > self.rules.attempts() - attempts + self.replicas.len() as u64 {
+            let last = self.log.last();
+            let what = format!("{logged} lines in {RESTS_FOR:?} in which nothing happened, the last: {last}");
+            self.rules.broken(SimulationRule::QuietAtRest, what);
+        }
+        if written > expected {
             self.rules.broken(
                 SimulationRule::QuietAtRest,
                 format!("{written} writes in {RESTS_FOR:?} in which nothing happened"),
@@ -429,6 +451,11 @@ impl Simulation<'_> {
             let Some(process) = &replica.process else { continue };
             let kept =
                 self.ask(process, |inspector| async move { inspector.kept().await }).unwrap_or_default();
+            let tasks = process.task_count();
+            if tasks > TASKS_AT_REST {
+                let what = format!("{} has {tasks} tasks when nothing is left", replica.name);
+                self.rules.broken(SimulationRule::NothingLeftBehind, what);
+            }
             for (what, count) in kept.iter().filter(|(_, count)| **count > 0) {
                 let what = format!("{} keeps {count} {what} when nothing is left", replica.name);
                 self.rules.broken(SimulationRule::NothingLeftBehind, what);

@@ -12,6 +12,8 @@ pub(super) const FOREIGN_SCHEDULER: &str = "foreign-scheduler";
 pub(super) const PROVISIONED: &str = "provisioned";
 /// Claims of this class wait for a volume that somebody makes by hand.
 pub(super) const BY_HAND: &str = "by-hand";
+/// The claim that only one pod of a namespace may use at a time.
+pub(super) const EXCLUSIVE: &str = "exclusive-data";
 /// Pods that an extender is asked about want this.
 pub(super) const EXTENDED: &str = "example.com/device";
 /// Resources whose changes can come late, or whose reading can be forbidden.
@@ -19,9 +21,18 @@ pub(super) const KINDS: [&str; 6] =
     ["pods", "nodes", "persistentvolumeclaims", "persistentvolumes", "namespaces", "services"];
 /// The gate that gated pods have.
 pub(super) const GATE: &str = "example.com/gate";
-/// How many sorts of pods there are; those from the claims on are not for deployments.
+/// How many sorts of pods there are; those from the claims on, and what makes no sense, are not for deployments.
 const TEMPLATES: u64 = 18;
+/// Further sorts, which are there only where they are asked for: an exclusive claim, a class and a claim that are not
+/// there, and more than anybody has.
+pub(super) const UNUSUAL_TEMPLATES: [u64; 4] = [u64::MAX, u64::MAX - 1, u64::MAX - 2, u64::MAX - 3];
 const WITHOUT_CLAIMS: u64 = 16;
+
+/// The sort that a number stands for.
+fn sort_of(template: u64) -> u64 {
+    let unusual = UNUSUAL_TEMPLATES.iter().position(|unusual| *unusual == template);
+    unusual.map_or(template % TEMPLATES, |place| TEMPLATES + place as u64)
+}
 
 /// A name and a number in one.
 pub(super) fn zone(number: u64) -> String {
@@ -49,6 +60,21 @@ pub(super) fn capacity(shape: u64) -> Value {
     capacity
 }
 
+/// A node that says nonsense about itself, of one of a few sorts.
+pub(super) fn odd_node(name: &str, sort: u64) -> Value {
+    const MOST: &str = "9223372036854775807";
+    let capacity = match sort % 5 {
+        0 => json!({"cpu": "-1", "memory": "-1", "pods": "-1"}),
+        1 => json!({"cpu": MOST, "memory": MOST, "pods": MOST}),
+        2 => json!({"cpu": "9E", "memory": "50E", "pods": "110"}),
+        3 => json!({"cpu": "0", "memory": "0", "pods": "0"}),
+        _ => json!({}),
+    };
+    let mut node = node(name, sort, sort / 5);
+    node["status"] = json!({"capacity": capacity, "allocatable": capacity});
+    node
+}
+
 /// What a pod is to be.
 pub(super) struct Wanted<'a> {
     pub(super) namespace: &'a str,
@@ -73,17 +99,27 @@ pub(super) fn pod(wanted: &Wanted<'_>) -> (Value, Option<Value>) {
 }
 
 fn claim(wanted: &Wanted<'_>, spec: &mut Value) -> Option<Value> {
-    let class = match wanted.template % TEMPLATES {
-        sort if sort < WITHOUT_CLAIMS => return None,
-        WITHOUT_CLAIMS => PROVISIONED,
-        _ => BY_HAND,
+    let own = format!("{}-data", wanted.name);
+    let (name, class, mode) = match sort_of(wanted.template) {
+        16 => (own, PROVISIONED, "ReadWriteOnce"),
+        17 => (own, BY_HAND, "ReadWriteOnce"),
+        // One claim for all of a namespace, and for one of them at a time.
+        18 => (EXCLUSIVE.to_owned(), PROVISIONED, "ReadWriteOncePod"),
+        // Of a class that is not there.
+        19 => (own, "no-such-class", "ReadWriteOnce"),
+        // That nobody makes.
+        20 => {
+            spec["volumes"] =
+                json!([{"name": "data", "persistentVolumeClaim": {"claimName": "no-such-claim"}}]);
+            return None;
+        }
+        _ => return None,
     };
-    let name = format!("{}-data", wanted.name);
     spec["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": name}}]);
     Some(json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": {"namespace": wanted.namespace, "name": name},
-        "spec": {"storageClassName": class, "accessModes": ["ReadWriteOnce"],
+        "spec": {"storageClassName": class, "accessModes": [mode],
                  "resources": {"requests": {"storage": "1Gi"}}},
     }))
 }
@@ -152,7 +188,7 @@ pub(super) fn beginnings() -> Vec<Value> {
 
 /// Labels and spec of a sort of pods.
 fn template(sort: u64) -> (Value, Value) {
-    let sort = sort % TEMPLATES;
+    let sort = sort_of(sort);
     let app = format!("app-{sort}");
     let labels = json!({"app": app, "size": if sort.is_multiple_of(2) { "even" } else { "odd" }});
     let selector = json!({"matchLabels": {"app": app}});
@@ -160,6 +196,8 @@ fn template(sort: u64) -> (Value, Value) {
     let (cpu, memory) = match sort {
         1 | 4 | 9 => ("1", "1Gi"),
         2 | 10 => ("3", "2Gi"),
+        // As much as can be written, and more than anybody has.
+        21 => ("9223372036854775807", "50E"),
         _ => ("250m", "256Mi"),
     };
     let mut container =

@@ -43,6 +43,14 @@ pub struct PlannedSetup {
     pub extender: bool,
     /// How many percent of the nodes are looked at.
     pub percentage: u32,
+    /// Whether a guest filters and scores for every pod.
+    pub guest: bool,
+    /// How long schedulers may not read one of the kinds at first, in seconds: permissions come late.
+    pub forbidden_seconds: u64,
+    /// Which kind that is.
+    pub forbidden_kind: u64,
+    /// How often nodes tell that they are well, in seconds; 0 is never.
+    pub heartbeat_seconds: u64,
 }
 
 impl Default for PlannedSetup {
@@ -57,6 +65,10 @@ impl Default for PlannedSetup {
             provision_millis: 500,
             extender: false,
             percentage: 100,
+            guest: false,
+            forbidden_seconds: 0,
+            forbidden_kind: 0,
+            heartbeat_seconds: 0,
         }
     }
 }
@@ -135,6 +147,15 @@ pub enum Act {
         template: u64,
     },
     RelabelPod {
+        pick: u64,
+    },
+    /// Something happens to the pod that was made last, perhaps while it is being scheduled or bound.
+    RaceNewest {
+        sort: u64,
+        pick: u64,
+    },
+    /// A node whose numbers make no sense: negative, or as large as can be.
+    OddNode {
         pick: u64,
     },
     /// A pod that waits gets the toleration that it lacks.
@@ -254,6 +275,10 @@ pub enum Act {
         mode: ExtenderMode,
         seconds: u64,
     },
+    Guest {
+        mode: GuestMode,
+        seconds: u64,
+    },
     /// Everything is mended, things settle, and all rules are checked.
     Look,
 }
@@ -303,9 +328,31 @@ pub enum ExtenderMode {
     Slow,
     /// It refuses every node.
     Refuses,
+    /// It refuses every other node.
+    RefusesSome,
+    /// It answers more than anybody should read.
+    Endless,
+}
+
+/// How guests behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum GuestMode {
+    #[default]
+    Fine,
+    Hangs,
+    Dies,
+    Nonsense,
 }
 
 impl Act {
+    /// What it is called in a plan's text.
+    pub fn name(&self) -> String {
+        let written = serde_json::to_value(self).unwrap_or_default();
+        written["do"].as_str().unwrap_or_default().to_owned()
+    }
+
     /// Whether this is something going wrong, rather than what people and controllers do.
     pub fn is_fault(&self) -> bool {
         use Act::*;
@@ -326,6 +373,7 @@ impl Act {
                 | Pause { .. }
                 | ClockStep { .. }
                 | Extender { .. }
+                | Guest { .. }
         )
     }
 }

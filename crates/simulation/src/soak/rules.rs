@@ -3,6 +3,10 @@
 //! A scheduler is judged by what it could know. Its watches tell up to which version it has heard of pods and nodes; what
 //! others did after that, and it decided before it heard of it, is nobody's fault.
 
+mod evictions;
+mod reading;
+mod wire;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -10,22 +14,16 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use serde_json::Value;
 use supercargo_framework::virtual_time::VirtualClock;
-use supercargo_live::{
-    scheduler::records::{Record, RecordKind},
-    world::{Method, Request},
-};
-use supercargo_model::quantity::Quantity;
+use supercargo_live::scheduler::records::{Record, RecordKind};
 use supercargo_testcluster::SeenChange;
 
-use super::{
-    conduct::{Answered, Conduct},
-    history::History,
-    objects::KINDS,
-};
-use crate::world::{Wiretap, resource_in};
+use super::{conduct::Conduct, extender::NOT_NOW, history::History, objects::KINDS};
+
+use reading::{Amounts, amounts, demand, exclusive_claim, host_ports, version_of};
+pub(super) use reading::{name_of, text};
+pub(super) use wire::Tap;
 
 /// A rule that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,9 +86,6 @@ impl fmt::Display for SimulationRule {
     }
 }
 
-/// Amounts by resource; cpu in thousandths.
-type Amounts = BTreeMap<String, i64>;
-
 #[derive(Default)]
 struct State {
     violations: Vec<BrokenRule>,
@@ -109,9 +104,13 @@ struct State {
     /// When anything happened that can spoil what was planned: nodes, faults, others' bindings.
     last_disturbance: Duration,
     writes: u64,
+    /// How often a pod was tried.
+    attempts: u64,
     /// Writes that follow from pods being tried again after a while.
     expected_writes: u64,
     last_relabelled: Duration,
+    /// When the extender changed its mind.
+    last_extender: Duration,
     /// Why a pod was not scheduled the last time, whoever tried it, by uid.
     last_failures: BTreeMap<String, (Duration, String)>,
     /// The pods that were tried again only because they had waited for too long, by uid.
@@ -142,6 +141,14 @@ struct LeaseView {
     unsure_until: Duration,
 }
 
+impl LeaseView {
+    /// Whose lease somebody takes who writes at a moment, if it still holds.
+    fn stolen_by(&self, process: &str, at: Duration) -> Option<String> {
+        let holder = self.holder.as_deref().filter(|holder| *holder != process && at >= self.unsure_until)?;
+        self.until.get(holder).is_some_and(|until| at < *until).then(|| holder.to_owned())
+    }
+}
+
 struct BoundPod {
     pod: String,
     node: String,
@@ -150,6 +157,8 @@ struct BoundPod {
     priority: i64,
     amounts: Amounts,
     ports: BTreeSet<i64>,
+    /// A claim that nobody else may use at the same time.
+    exclusive: Option<String>,
 }
 
 impl BoundPod {
@@ -162,6 +171,7 @@ impl BoundPod {
             priority: pod["spec"]["priority"].as_i64().unwrap_or(0),
             amounts: demand(pod),
             ports: host_ports(pod),
+            exclusive: exclusive_claim(pod),
         }
     }
 }
@@ -193,6 +203,11 @@ impl Rules {
     /// What was broken so far.
     pub(super) fn violations(&self) -> Vec<BrokenRule> {
         self.state().violations.clone()
+    }
+
+    /// How many pods schedulers have evicted.
+    pub(super) fn eviction_count(&self) -> usize {
+        self.state().evictions.len()
     }
 
     /// A rule is broken.
@@ -236,10 +251,30 @@ impl Rules {
         (state.writes, state.expected_writes)
     }
 
+    /// How often schedulers have tried a pod.
+    pub(super) fn attempts(&self) -> u64 {
+        self.state().attempts
+    }
+
     /// Somebody relabels a node. kube-scheduler wakes nobody by it whom only the affinity of others keeps away, and so do
     /// we: such a pod waits for the flush.
     pub(super) fn relabelled(&self) {
         self.state().last_relabelled = self.clock.uptime();
+    }
+
+    /// The extender changes its mind, and nothing tells anybody.
+    pub(super) fn extender_changed(&self) {
+        self.state().last_extender = self.clock.uptime();
+    }
+
+    /// Whether a pod that was tried again after the flush alone could not have been tried before.
+    fn had_to_wait(&self, uid: &str) -> bool {
+        let state = self.state();
+        let failure = state.last_failures.get(uid);
+        let by_extender =
+            failure.is_some_and(|(at, why)| why.contains(NOT_NOW) && state.last_extender >= *at);
+        drop(state);
+        by_extender || self.is_excused(uid)
     }
 
     /// Whether a pod waits for a change that kube-scheduler wakes nobody by.
@@ -256,6 +291,7 @@ impl Rules {
         let path = format!("/api/v1/namespaces/{}/pods/{}", record.pod.namespace, record.pod.name);
         let mut broken = match &record.what {
             RecordKind::Decided { .. } | RecordKind::Failed { .. } => {
+                state.attempts += 1;
                 state.conduct.decided(process, path, &uid)
             }
             RecordKind::Queued { .. } | RecordKind::Left { .. } => None,
@@ -299,7 +335,7 @@ impl Rules {
         drop(state);
         self.history.say(process, said);
         broken.into_iter().for_each(|(rule, what)| self.broken(rule, what));
-        if after_flush && !self.is_excused(&record.uid) {
+        if after_flush && !self.had_to_wait(&record.uid) {
             let what = format!("{process} scheduled {} only after the five-minute flush", record.pod);
             self.broken(SimulationRule::NobodyForgotten, what);
         }
@@ -431,6 +467,16 @@ impl Rules {
                 other != uid && view.knows(other, there, state.bound_by.get(*other) == Some(process), at)
             });
             let known: Vec<&BoundPod> = known.map(|(_, there)| *there).collect();
+            let shares = |(other, there): &(&String, &BoundPod)| {
+                other != uid
+                    && pod.exclusive.is_some()
+                    && there.exclusive == pod.exclusive
+                    && view.knows(other, there, state.bound_by.get(*other) == Some(process), at)
+            };
+            if let Some((_, there)) = state.bound.iter().find(shares) {
+                let what = format!("{process} bound {}, whose claim {} has", pod.pod, there.pod);
+                broken.push((SimulationRule::NothingGivenTwice, what));
+            }
             if let Some(what) = view.over_committed(state.nodes.get(node), pod, &known, at) {
                 broken.push((
                     SimulationRule::NothingGivenTwice,
@@ -440,280 +486,6 @@ impl Rules {
         }
         drop(state);
         broken.into_iter().for_each(|(rule, what)| self.broken(rule, what));
-    }
-
-    /// At rest: whoever evicted for a pod has placed it, unless something came in between.
-    pub(super) fn check_evictions(&self, waiting: &BTreeMap<String, i64>) {
-        let state = self.state();
-        let mut broken = Vec::new();
-        for (process, view) in &state.processes {
-            for (uid, nominations) in view.nominated.iter().filter(|(uid, _)| waiting.contains_key(*uid)) {
-                let Some((at, node)) = nominations.last() else { continue };
-                // Somebody at least as important may take what was made free.
-                let priority = waiting[uid];
-                let is_outdone =
-                    |pod: &BoundPod| pod.node == *node && pod.at >= *at && pod.priority >= priority;
-                // Nor could it know what it had not heard yet.
-                let (nodes, pods) = (view.heard("nodes", *at), view.heard("pods", *at));
-                let is_news = |pod: &BoundPod| pod.node == *node && pod.version > pods && pod.at < *at;
-                let node_changed = state.nodes.get(node).and_then(|versions| versions.last());
-                if node_changed.is_none_or(|(version, _)| *version > nodes)
-                    || state.bound.values().any(|pod| is_outdone(pod) || is_news(pod))
-                {
-                    continue;
-                }
-                let victims: Vec<&str> = (state.evictions.iter())
-                    .filter(|eviction| {
-                        eviction.by == *process && eviction.node == *node && eviction.at >= *at
-                    })
-                    .map(|eviction| eviction.victim.as_str())
-                    .collect();
-                if !victims.is_empty() && state.last_disturbance < *at {
-                    broken.push(format!(
-                        "{process} evicted {} on {node} for pod {uid}, which still waits",
-                        victims.join(", ")
-                    ));
-                }
-            }
-        }
-        drop(state);
-        broken.into_iter().for_each(|what| self.broken(SimulationRule::EvictionsUseful, what));
-    }
-
-    fn wrote(&self, process: &str, request: &Request) {
-        let resource = resource_in(&request.path);
-        if request.method == Method::Get {
-            return self.state().conduct.reads(process, &request.path);
-        }
-        if resource == "leases" {
-            return;
-        }
-        // Events tell of attempts, and those are made again when a backoff or a timer is over.
-        self.state().writes += u64::from(resource != "events");
-        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-        let is_binding = request.path.ends_with("/binding");
-        let is_eviction = resource == "pods" && request.method == Method::Delete;
-        if is_binding || is_eviction || resource.starts_with("persistentvolume") {
-            self.check_lease(process, request);
-        }
-        if is_binding {
-            self.check_binding(process, request, &body);
-        }
-        if is_eviction {
-            self.check_eviction(process, text(&body, &["preconditions", "uid"]));
-        }
-        if request.path.ends_with("/status") && resource == "pods" {
-            self.check_status(process, request, &body);
-            if body["status"].get("nominatedNodeName").is_some_and(Value::is_null) {
-                self.check_claim_is_over(process, text(&body, &["metadata", "uid"]));
-            }
-        }
-    }
-
-    fn check_lease(&self, process: &str, request: &Request) {
-        let now = self.clock.uptime();
-        let state = self.state();
-        let elects = state.processes.get(process).is_some_and(|view| view.elects);
-        if !elects || now < state.lease.unsure_until {
-            return;
-        }
-        let leads = state.lease.holder.as_deref() == Some(process);
-        let in_time = state.lease.until.get(process).is_some_and(|until| now < *until);
-        let holder = state.lease.holder.clone().unwrap_or_else(|| "nobody".to_owned());
-        drop(state);
-        if !leads || !in_time {
-            self.broken(
-                SimulationRule::LeaseAndIdentity,
-                format!("{process} sends {request} while {holder} holds the lease"),
-            );
-        }
-    }
-
-    fn check_binding(&self, process: &str, request: &Request, body: &Value) {
-        let (uid, node) = (text(body, &["metadata", "uid"]), text(body, &["target", "name"]));
-        let state = self.state();
-        let decided = state.processes.get(process).is_some_and(|view| view.decision(uid, node).is_some());
-        drop(state);
-        if uid.is_empty() || !decided {
-            self.broken(
-                SimulationRule::LeaseAndIdentity,
-                format!("{process} sends {request} for uid {uid:?} to {node}, which it did not decide"),
-            );
-        }
-    }
-
-    /// Nobody is evicted but for somebody more important, and nobody who was known to be leaving.
-    fn check_eviction(&self, process: &str, victim: &str) {
-        let state = self.state();
-        let (Some(pod), Some(view)) = (state.bound.get(victim), state.processes.get(process)) else { return };
-        let claims =
-            view.nominated.iter().flat_map(|(uid, claims)| claims.iter().map(move |claim| (uid, claim)));
-        let here: Vec<_> = claims.filter(|(_, (_, node))| *node == pod.node).collect();
-        let is_useful = here.iter().any(|(uid, _)| state.conduct.priority(uid) > pod.priority);
-        let decided = here.iter().map(|(_, (at, _))| *at).max().unwrap_or_default();
-        let was_leaving = state.conduct.is_leaving(victim, view.heard("pods", decided));
-        let who = format!("{process} evicts {} from {}", pod.pod, pod.node);
-        drop(state);
-        if !is_useful {
-            self.broken(SimulationRule::EvictionsUseful, format!("{who} for nobody more important"));
-        }
-        if was_leaving {
-            self.broken(SimulationRule::EvictionsUseful, format!("{who}, and had heard that it leaves"));
-        }
-    }
-
-    /// A pod keeps its claim to a node as long as the victims there are terminating, unless something came in between.
-    fn check_claim_is_over(&self, process: &str, uid: &str) {
-        let state = self.state();
-        let Some(view) = state.processes.get(process) else { return };
-        let Some((at, node)) = view.nominated.get(uid).and_then(|nominations| nominations.last()) else {
-            return;
-        };
-        let is_there = |victim: &str| state.bound.values().any(|pod| pod.pod == victim && pod.node == *node);
-        let terminating = |eviction: &&Eviction| {
-            eviction.by == *process
-                && eviction.node == *node
-                && eviction.at >= *at
-                && is_there(&eviction.victim)
-        };
-        let victim = state.evictions.iter().find(terminating).map(|eviction| eviction.victim.clone());
-        // It may have found another place, which came to nothing.
-        let decided = view.decided.get(uid).into_iter().flatten();
-        let was_placed = decided.into_iter().any(|(when, to)| when > at && to.is_some());
-        let is_spoilt = was_placed || state.last_disturbance >= *at || state.is_outdone(view, uid, node, *at);
-        let what = victim
-            .map(|victim| format!("{process} takes {node} from pod {uid}, and {victim} is still leaving it"));
-        drop(state);
-        if let Some(what) = what.filter(|_| !is_spoilt) {
-            self.broken(SimulationRule::EvictionsUseful, what);
-        }
-    }
-
-    /// At rest: nobody had pods evicted for it twice, unless something came in between.
-    pub(super) fn check_second_evictions(&self) {
-        let state = self.state();
-        let mut broken = Vec::new();
-        for (process, view) in &state.processes {
-            let evicted = |node: &str, from: Duration, to: Duration| {
-                let mut evictions = state.evictions.iter();
-                evictions.any(|one| one.by == *process && one.node == node && one.at >= from && one.at < to)
-            };
-            for (uid, nominations) in &view.nominated {
-                for pair in nominations.windows(2) {
-                    let [(first, node), (second, other)] = pair else { continue };
-                    if state.last_disturbance < *first
-                        && evicted(node, *first, *second)
-                        && evicted(other, *second, Duration::MAX)
-                        && !state.is_outdone(view, uid, node, *first)
-                    {
-                        broken.push(format!(
-                            "{process} evicted on {node} and then on {other} for the same pod {uid}"
-                        ));
-                    }
-                }
-            }
-        }
-        drop(state);
-        broken.into_iter().for_each(|what| self.broken(SimulationRule::EvictionsUseful, what));
-    }
-
-    fn check_status(&self, process: &str, request: &Request, body: &Value) {
-        let uid = text(body, &["metadata", "uid"]);
-        let conditions = body["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let state = self.state();
-        let view = state.processes.get(process);
-        let failures = view.and_then(|view| view.failures.get(uid)).cloned().unwrap_or_default();
-        drop(state);
-        for condition in conditions.iter().filter(|one| text(one, &["status"]) == "False") {
-            let message = text(condition, &["message"]);
-            if !failures.iter().any(|failure| failure == message) {
-                self.broken(
-                    SimulationRule::WrittenAsDecided,
-                    format!("{process} sends {request} with {message:?}, which it did not decide"),
-                );
-            }
-        }
-    }
-
-    fn answered(&self, process: &str, request: &Request, sent: Duration, status: Option<u16>) {
-        let resource = resource_in(&request.path);
-        let done = status.is_some_and(|status| (200..300).contains(&status));
-        if resource == "leases" {
-            if done && request.method != Method::Get {
-                self.lease_written(process, request, sent);
-            }
-        } else if request.method != Method::Get {
-            let status = status.map_or("no answer".to_owned(), |status| status.to_string());
-            let about = if resource == "events" { event_note(&request.body) } else { String::new() };
-            self.history.say(process, format!("{request}: {status}{about}"));
-        }
-        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-        let took = self.clock.uptime().saturating_sub(sent);
-        let answered = Answered { process, request, body: &body, status, took };
-        let broken = self.state().conduct.answered(&answered);
-        broken.into_iter().for_each(|(rule, what)| self.broken(rule, what));
-        if request.path.ends_with("/binding") && done {
-            let uid = text(&body, &["metadata", "uid"]).to_owned();
-            self.state().bound_by.insert(uid, process.to_owned());
-        }
-        if resource == "pods" && request.method == Method::Delete && done {
-            let victim = text(&body, &["preconditions", "uid"]).to_owned();
-            let mut state = self.state();
-            let Some(pod) = state.bound.get(&victim) else { return };
-            let (victim, node) = (pod.pod.clone(), pod.node.clone());
-            state.evictions.push(Eviction { at: self.clock.uptime(), by: process.to_owned(), victim, node });
-        }
-    }
-
-    /// A whole list tells all there is up to its version; a part of one, or a single object, says nothing about others.
-    fn arrived(&self, process: &str, request: &Request, status: u16, body: &Bytes) {
-        let is_list = request.method == Method::Get && !request.path.contains("watch=");
-        if !is_list || status != 200 || request.path.contains("limit=1&") || request.path.ends_with("limit=1")
-        {
-            return;
-        }
-        if let Some(version) = list_version(body) {
-            self.delivered(process, resource_in(&request.path), version);
-        }
-    }
-
-    fn lease_written(&self, process: &str, request: &Request, sent: Duration) {
-        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-        let holder = text(&body, &["spec", "holderIdentity"]);
-        let mut state = self.state();
-        let held = (!holder.is_empty()).then(|| process.to_owned());
-        let changed = state.lease.holder != held;
-        let until = sent + state.lease.duration;
-        state.lease.holder = held.clone();
-        state.lease.until.insert(process.to_owned(), until);
-        drop(state);
-        if changed {
-            self.disturbed();
-            self.history
-                .say(process, if held.is_some() { "holds the lease now" } else { "releases the lease" });
-        }
-    }
-
-    fn delivered(&self, process: &str, resource: &str, version: u64) {
-        let now = self.clock.uptime();
-        let mut state = self.state();
-        let Some(view) = state.processes.get_mut(process) else { return };
-        let heard = view.delivered.entry(resource.to_owned()).or_default();
-        heard.push((now, version));
-    }
-}
-
-impl State {
-    /// Whether somebody at least as important as a pod has got, or is about to get, what was made free for it.
-    fn is_outdone(&self, view: &ProcessView, uid: &str, node: &str, from: Duration) -> bool {
-        let priority = self.conduct.priority(uid);
-        let is_ahead = |pod: &BoundPod| pod.node == node && pod.at >= from && pod.priority >= priority;
-        let is_nominated = |(other, claims): (&String, &Vec<(Duration, String)>)| {
-            other != uid
-                && self.conduct.priority(other) >= priority
-                && claims.iter().any(|(at, on)| *at >= from && on == node)
-        };
-        self.bound.values().any(is_ahead) || view.nominated.iter().any(is_nominated)
     }
 }
 
@@ -765,109 +537,15 @@ impl ProcessView {
             return None;
         }
         for (resource, asked) in pod.amounts.iter().filter(|(_, asked)| **asked > 0) {
-            let taken: i64 = known.iter().filter_map(|other| other.amounts.get(resource)).sum();
-            let given =
-                known_sizes.iter().map(|amounts| amounts.get(resource).copied().unwrap_or(0)).max()?;
+            let taken: i128 =
+                known.iter().filter_map(|other| other.amounts.get(resource)).copied().map(i128::from).sum();
+            let asked = i128::from(*asked);
+            let sizes = known_sizes.iter().map(|amounts| amounts.get(resource).copied().unwrap_or(0));
+            let given = i128::from(sizes.max()?);
             if taken + asked > given {
                 return Some(format!("{resource}: {taken} were taken, {asked} more is more than {given}"));
             }
         }
         None
     }
-}
-
-/// Listens to one process.
-pub(super) struct Tap {
-    pub(super) rules: Arc<Rules>,
-    pub(super) process: String,
-}
-
-impl Wiretap for Tap {
-    fn sent(&self, request: &Request) {
-        self.rules.wrote(&self.process, request);
-    }
-
-    fn answered(&self, request: &Request, sent: Duration, status: Option<u16>) {
-        self.rules.answered(&self.process, request, sent, status);
-    }
-
-    fn arrived(&self, request: &Request, status: u16, body: &Bytes) {
-        self.rules.arrived(&self.process, request, status, body);
-    }
-
-    fn delivered(&self, resource: &str, version: u64) {
-        self.rules.delivered(&self.process, resource, version);
-    }
-}
-
-fn list_version(answer: &[u8]) -> Option<u64> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct List {
-        metadata: ListMeta,
-        #[serde(default)]
-        kind: String,
-    }
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct ListMeta {
-        resource_version: String,
-        #[serde(default, rename = "continue")]
-        continues: String,
-    }
-    let list: List = serde_json::from_slice(answer).ok()?;
-    let is_whole = list.kind.ends_with("List") && list.metadata.continues.is_empty();
-    is_whole.then(|| list.metadata.resource_version.parse().ok())?
-}
-
-fn event_note(body: &[u8]) -> String {
-    let event: Value = serde_json::from_slice(body).unwrap_or_default();
-    format!(
-        " ({} {}: {})",
-        text(&event, &["regarding", "name"]),
-        text(&event, &["reason"]),
-        text(&event, &["note"])
-    )
-}
-
-pub(super) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
-    let found = path.iter().try_fold(value, |value, key| value.get(key));
-    found.and_then(Value::as_str).unwrap_or_default()
-}
-
-pub(super) fn name_of(object: &Value) -> String {
-    format!("{}/{}", text(object, &["metadata", "namespace"]), text(object, &["metadata", "name"]))
-}
-
-fn version_of(object: &Value) -> u64 {
-    text(object, &["metadata", "resourceVersion"]).parse().unwrap_or(0)
-}
-
-fn amount(resource: &str, value: &Value) -> i64 {
-    let quantity: Quantity = value.as_str().and_then(|text| text.parse().ok()).unwrap_or_default();
-    if resource == "cpu" { quantity.milli_value() } else { quantity.value() }
-}
-
-fn amounts(of: &Value) -> Amounts {
-    let entries = of.as_object().into_iter().flatten();
-    entries.map(|(resource, value)| (resource.clone(), amount(resource, value))).collect()
-}
-
-fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
-    pod["spec"]["containers"].as_array().into_iter().flatten()
-}
-
-fn demand(pod: &Value) -> Amounts {
-    let mut sum = Amounts::from([("pods".to_owned(), 1)]);
-    for container in containers(pod) {
-        for (resource, asked) in amounts(&container["resources"]["requests"]) {
-            *sum.entry(resource).or_default() += asked;
-        }
-    }
-    sum
-}
-
-fn host_ports(pod: &Value) -> BTreeSet<i64> {
-    let ports = containers(pod).flat_map(|container| container["ports"].as_array().into_iter().flatten());
-    ports.filter_map(|port| port["hostPort"].as_i64()).collect()
 }

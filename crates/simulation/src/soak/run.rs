@@ -19,15 +19,17 @@ use supercargo_live::scheduler::inspector::Inspector;
 use supercargo_manifest::Source;
 use supercargo_scheduler::ExtenderTransport;
 use supercargo_testcluster::{
-    ApiServer, ClusterBackup, FaultPlan, FaultRule, Kubelets, SeenChange, TestClusterOptions,
+    ApiServer, ClusterBackup, FaultPlan, FaultRule, Kubelets, SeenChange, TestClusterOptions, Violation,
 };
 
 use super::{
     acts::Later,
     extender::SimulatedExtender,
+    guest,
     history::{History, HistoryLine},
+    log::LogCounter,
     objects::{self, EXTENDED, SECOND_SCHEDULER},
-    plan::{Act, Plan, PlannedSetup},
+    plan::{Act, GuestMode, Plan, PlannedSetup},
     rules::{BrokenRule, Rules, SimulationRule, Tap},
 };
 use crate::{
@@ -53,18 +55,31 @@ pub struct LifeOutcome {
     pub fingerprint: u64,
     /// How many pods were bound.
     pub bindings: usize,
+    /// How many pods schedulers evicted.
+    pub evictions: usize,
+    /// How often a scheduler's process was started.
+    pub starts: u64,
+    /// How many bindings came to a node that had no room for them by then, whether or not that could be known when they
+    /// were decided.
+    pub overfilled: usize,
 }
 
 /// Runs a plan. Whatever ends the run before its time is a broken rule, too.
 pub fn run(plan: &Plan, registry: &Registry) -> LifeOutcome {
     let mut simulation = Simulation::new(plan, registry);
-    let ended = catch_unwind(AssertUnwindSafe(|| simulation.live()));
+    let log = simulation.log.clone();
+    let life = || tracing::subscriber::with_default(log, || simulation.live());
+    let ended = catch_unwind(AssertUnwindSafe(life));
     if let Err(panic) = ended {
         let said = panic.downcast_ref::<String>().cloned();
         let said = said.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         simulation.rules.broken(SimulationRule::NeverEnds, format!("a panic: {}", said.unwrap_or_default()));
     }
     simulation.outcome()
+}
+
+fn is_overfilled(violation: &Violation) -> bool {
+    matches!(violation, Violation::OverAllocatable { .. })
 }
 
 /// One of the schedulers: its process comes and goes, its name stays.
@@ -98,11 +113,16 @@ pub(super) struct Simulation<'a> {
     pub(super) backup: Option<ClusterBackup>,
     /// Counts names.
     pub(super) named: u64,
+    /// The namespace and name of the pod that was made last.
+    pub(super) newest_pod: Option<(String, String)>,
+    /// What all schedulers log.
+    pub(super) log: LogCounter,
     observer: ProcessId,
 }
 
 impl<'a> Simulation<'a> {
     fn new(plan: &'a Plan, registry: &'a Registry) -> Self {
+        guest::set(GuestMode::Fine);
         let (executor, setup) = (Arc::new(Executor::default()), &plan.setup);
         let clock = executor.clock().clone();
         let history = Arc::new(History::new(clock.clone()));
@@ -123,6 +143,8 @@ impl<'a> Simulation<'a> {
             faults: BTreeMap::new(),
             backup: None,
             named: 0,
+            newest_pod: None,
+            log: LogCounter::default(),
             observer,
             executor,
         };
@@ -136,6 +158,10 @@ impl<'a> Simulation<'a> {
         }
         for number in 0..self.plan.setup.nodes {
             self.act(&Act::AddNode { shape: self.plan.seed.rotate_left(number as u32), zone: number });
+        }
+        let PlannedSetup { forbidden_seconds: seconds, forbidden_kind: kind, .. } = self.plan.setup;
+        if seconds > 0 {
+            self.act(&Act::Forbidden { kind, seconds });
         }
         for index in 0..self.replicas.len() {
             self.start(index);
@@ -163,6 +189,9 @@ impl<'a> Simulation<'a> {
             cluster_time: self.executor.clock().uptime(),
             fingerprint: self.history.fingerprint(),
             bindings: self.server.bindings().len(),
+            evictions: self.rules.eviction_count(),
+            starts: self.replicas.iter().map(|replica| replica.starts).sum(),
+            overfilled: self.server.violations().iter().filter(|violation| is_overfilled(violation)).count(),
         }
     }
 
@@ -326,7 +355,7 @@ fn server_options(plan: &Plan) -> TestClusterOptions {
         kubelets: Some(Kubelets {
             start_delay: Duration::from_millis(300),
             stop_delay: None,
-            heartbeat: None,
+            heartbeat: Some(setup.heartbeat_seconds).filter(|every| *every > 0).map(Duration::from_secs),
         }),
         volumes: Some(Duration::from_millis(setup.provision_millis)),
         workloads: true,
@@ -366,10 +395,14 @@ fn configuration(setup: &PlannedSetup, scheduler: &str, elects: bool, registry: 
         ),
         false => String::new(),
     };
+    let guest = match setup.guest {
+        true => format!("  plugins: {{multiPoint: {{enabled: [{{name: {}}}]}}}}\n", guest::NAME),
+        false => String::new(),
+    };
     let text = format!(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
          leaderElection: {{leaderElect: {elects}, leaseDuration: {lease}s, renewDeadline: {deadline}s, retryPeriod: {retry}s}}\n\
-         percentageOfNodesToScore: {}\nprofiles:\n- schedulerName: {scheduler}\n{extenders}",
+         percentageOfNodesToScore: {}\nprofiles:\n- schedulerName: {scheduler}\n{guest}{extenders}",
         setup.percentage
     );
     let loaded = supercargo_config::load(&Source::new("simulated.yaml", text), registry);

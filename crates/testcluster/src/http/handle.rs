@@ -16,7 +16,7 @@ use super::path::{self, ResourcePath, Target};
 use super::reply::{JSON, Reply, json_reply, raw, refusal, reply, success};
 use super::view::View;
 use super::watch::Watch;
-use super::{Server, admin, discovery};
+use super::{Server, admin, discovery, web};
 use crate::access::User;
 use crate::api::{DeleteOptions, Listing, ObjectAddress, Patch, scale_of};
 use crate::failure::StatusError;
@@ -28,6 +28,9 @@ use crate::store::StoredObject;
 
 /// Answers a request of a connection; an error closes it without an answer.
 pub(super) async fn answer(server: Arc<Server>, request: Request<Incoming>) -> io::Result<Reply> {
+    if let Err(foreign) = web::check(&request) {
+        return Ok(refusal(&foreign));
+    }
     match Asked::read(request).await? {
         Ok(asked) => answer_read(server, asked).await,
         Err(failure) => Ok(refusal(&failure)),

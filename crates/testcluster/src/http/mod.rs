@@ -13,6 +13,7 @@ mod reply;
 mod table;
 mod view;
 mod watch;
+mod web;
 
 use std::io;
 use std::net::SocketAddr;

@@ -14,3 +14,4 @@ mod pods;
 mod robustness;
 mod speed;
 mod watches;
+mod web;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use supercargo_framework::bugs::{self, Bug};
-use supercargo_manifest::clip;
+use supercargo_manifest::{Source, clip};
 use supercargo_model::{
-    Key, Name,
+    Key, Name, Pod,
     object::{Kind, Object},
 };
 
@@ -59,11 +59,16 @@ impl Reflector {
                 let text = wanted.and_then(|_| text()).and_then(supercargo_extender::prepared);
                 self.tell(WatchEvent::Put { object, uid, version: Arc::from(&*head.version), text }).await
             }
-            Err(reason) => self.unreadable(head, reason).await,
+            Err(reason) => self.unreadable(head, reason, text()).await,
         }
     }
 
-    async fn unreadable(&mut self, head: &Head<'_>, reason: String) -> Result<(), Unheard> {
+    async fn unreadable(
+        &mut self,
+        head: &Head<'_>,
+        reason: String,
+        text: Option<&str>,
+    ) -> Result<(), Unheard> {
         let kind = self.kind();
         let key = Key::new(&*head.namespace, &*head.name);
         let reason = clip(&reason).into_owned();
@@ -75,9 +80,21 @@ impl Reflector {
         }
         if matches!(kind, Kind::Pod | Kind::Node) {
             let uid = Arc::from(&*head.uid);
-            self.tell(WatchEvent::Unreadable { kind, key, uid, reason }).await?;
+            let remains = text.and_then(|text| self.remains(head, text));
+            self.tell(WatchEvent::Unreadable { kind, key, uid, reason, remains }).await?;
         }
         Ok(())
+    }
+
+    /// What can be read of a pod that has a node.
+    fn remains(&self, head: &Head<'_>, text: &str) -> Option<Arc<Pod>> {
+        if self.kind() != Kind::Pod {
+            return None;
+        }
+        let source = Source::new(self.kind().name(), text);
+        let pod = Object::pod_in_part(&self.resource.annotations, &source)?;
+        let is_this = *pod.name == *head.name && *pod.namespace == *head.namespace && *pod.uid == *head.uid;
+        (is_this && pod.node.is_some()).then(|| Arc::new(pod))
     }
 }
 

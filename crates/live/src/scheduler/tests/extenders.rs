@@ -371,6 +371,26 @@ fn an_extender_binds_in_the_place_of_the_plugins() {
 }
 
 #[test]
+fn a_binding_that_an_extender_made_up_is_found_out_and_its_room_given_back() {
+    let binder =
+        "extenders: [{urlPrefix: 'http://b', bindVerb: bind, managedResources: [{name: example.com/x}]}]\n";
+    let scene = Scene::with(binder, Bindings::Done, |_, _| Says::Json(json!({})));
+    scene.node("a", "1");
+    let mut lied_about = pod_json("first", "1", None);
+    lied_about["spec"]["containers"][0]["resources"]["requests"]["example.com/x"] = "0".into();
+    scene.put(Kind::Pod, &lied_about);
+    scene.run(1);
+    assert_eq!(scene.asked().len(), 1);
+    scene.pod("second");
+    scene.run(28);
+    assert_eq!(scene.sent(), [] as [&str; 0], "the first one may yet be shown on its node");
+    scene.run(15);
+    let why = "extender http://b said that the pod was bound to a, and the API server has it on no node";
+    assert_eq!(scene.why_not("first"), [why]);
+    assert_eq!(scene.sent(), ["second to a"]);
+}
+
+#[test]
 fn a_binding_that_an_extender_refuses_is_tried_again() {
     let binder = "extenders: [{urlPrefix: 'http://b', bindVerb: bind}]\n";
     let mut first = true;

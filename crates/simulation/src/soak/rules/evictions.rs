@@ -1,0 +1,134 @@
+//! Evictions: for whom, of whom, and what came of them.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{BoundPod, Eviction, ProcessView, Rules, SimulationRule, State};
+
+impl Rules {
+    /// At rest: whoever evicted for a pod has placed it, unless something came in between.
+    pub(in crate::soak) fn check_evictions(&self, waiting: &BTreeMap<String, i64>) {
+        let state = self.state();
+        let mut broken = Vec::new();
+        for (process, view) in &state.processes {
+            for (uid, nominations) in view.nominated.iter().filter(|(uid, _)| waiting.contains_key(*uid)) {
+                let Some((at, node)) = nominations.last() else { continue };
+                // Somebody at least as important may take what was made free.
+                let priority = waiting[uid];
+                let is_outdone =
+                    |pod: &BoundPod| pod.node == *node && pod.at >= *at && pod.priority >= priority;
+                // Nor could it know what it had not heard yet.
+                let (nodes, pods) = (view.heard("nodes", *at), view.heard("pods", *at));
+                let is_news = |pod: &BoundPod| pod.node == *node && pod.version > pods && pod.at < *at;
+                let node_changed = state.nodes.get(node).and_then(|versions| versions.last());
+                if node_changed.is_none_or(|(version, _)| *version > nodes)
+                    || state.bound.values().any(|pod| is_outdone(pod) || is_news(pod))
+                {
+                    continue;
+                }
+                let victims: Vec<&str> = (state.evictions.iter())
+                    .filter(|eviction| {
+                        eviction.by == *process && eviction.node == *node && eviction.at >= *at
+                    })
+                    .map(|eviction| eviction.victim.as_str())
+                    .collect();
+                if !victims.is_empty() && state.last_disturbance < *at {
+                    broken.push(format!(
+                        "{process} evicted {} on {node} for pod {uid}, which still waits",
+                        victims.join(", ")
+                    ));
+                }
+            }
+        }
+        drop(state);
+        broken.into_iter().for_each(|what| self.broken(SimulationRule::EvictionsUseful, what));
+    }
+
+    /// Nobody is evicted but for somebody more important, and nobody who was known to be leaving.
+    pub(super) fn check_eviction(&self, process: &str, victim: &str) {
+        let state = self.state();
+        let (Some(pod), Some(view)) = (state.bound.get(victim), state.processes.get(process)) else { return };
+        let claims =
+            view.nominated.iter().flat_map(|(uid, claims)| claims.iter().map(move |claim| (uid, claim)));
+        let here: Vec<_> = claims.filter(|(_, (_, node))| *node == pod.node).collect();
+        let is_useful = here.iter().any(|(uid, _)| state.conduct.priority(uid) > pod.priority);
+        let decided = here.iter().map(|(_, (at, _))| *at).max().unwrap_or_default();
+        let was_leaving = state.conduct.is_leaving(victim, view.heard("pods", decided));
+        let who = format!("{process} evicts {} from {}", pod.pod, pod.node);
+        drop(state);
+        if !is_useful {
+            self.broken(SimulationRule::EvictionsUseful, format!("{who} for nobody more important"));
+        }
+        if was_leaving {
+            self.broken(SimulationRule::EvictionsUseful, format!("{who}, and had heard that it leaves"));
+        }
+    }
+
+    /// A pod keeps its claim to a node as long as the victims there are terminating, unless something came in between.
+    pub(super) fn check_claim_is_over(&self, process: &str, uid: &str) {
+        let state = self.state();
+        let Some(view) = state.processes.get(process) else { return };
+        let Some((at, node)) = view.nominated.get(uid).and_then(|nominations| nominations.last()) else {
+            return;
+        };
+        let is_there = |victim: &str| state.bound.values().any(|pod| pod.pod == victim && pod.node == *node);
+        let terminating = |eviction: &&Eviction| {
+            eviction.by == *process
+                && eviction.node == *node
+                && eviction.at >= *at
+                && is_there(&eviction.victim)
+        };
+        let victim = state.evictions.iter().find(terminating).map(|eviction| eviction.victim.clone());
+        // It may have found another place, which came to nothing.
+        let decided = view.decided.get(uid).into_iter().flatten();
+        let was_placed = decided.into_iter().any(|(when, to)| when > at && to.is_some());
+        let is_spoilt = was_placed || state.last_disturbance >= *at || state.is_outdone(view, uid, node, *at);
+        let what = victim
+            .map(|victim| format!("{process} takes {node} from pod {uid}, and {victim} is still leaving it"));
+        drop(state);
+        if let Some(what) = what.filter(|_| !is_spoilt) {
+            self.broken(SimulationRule::EvictionsUseful, what);
+        }
+    }
+
+    /// At rest: nobody had pods evicted for it twice, unless something came in between.
+    pub(in crate::soak) fn check_second_evictions(&self) {
+        let state = self.state();
+        let mut broken = Vec::new();
+        for (process, view) in &state.processes {
+            let evicted = |node: &str, from: Duration, to: Duration| {
+                let mut evictions = state.evictions.iter();
+                evictions.any(|one| one.by == *process && one.node == node && one.at >= from && one.at < to)
+            };
+            for (uid, nominations) in &view.nominated {
+                for pair in nominations.windows(2) {
+                    let [(first, node), (second, other)] = pair else { continue };
+                    if state.last_disturbance < *first
+                        && evicted(node, *first, *second)
+                        && evicted(other, *second, Duration::MAX)
+                        && !state.is_outdone(view, uid, node, *first)
+                    {
+                        broken.push(format!(
+                            "{process} evicted on {node} and then on {other} for the same pod {uid}"
+                        ));
+                    }
+                }
+            }
+        }
+        drop(state);
+        broken.into_iter().for_each(|what| self.broken(SimulationRule::EvictionsUseful, what));
+    }
+}
+
+impl State {
+    /// Whether somebody at least as important as a pod has got, or is about to get, what was made free for it.
+    fn is_outdone(&self, view: &ProcessView, uid: &str, node: &str, from: Duration) -> bool {
+        let priority = self.conduct.priority(uid);
+        let is_ahead = |pod: &BoundPod| pod.node == node && pod.at >= from && pod.priority >= priority;
+        let is_nominated = |(other, claims): (&String, &Vec<(Duration, String)>)| {
+            other != uid
+                && self.conduct.priority(other) >= priority
+                && claims.iter().any(|(at, on)| *at >= from && on == node)
+        };
+        self.bound.values().any(is_ahead) || view.nominated.iter().any(is_nominated)
+    }
+}
