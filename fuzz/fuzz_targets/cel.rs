@@ -3,7 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use supercargo_cel::{COST_LIMIT, DeviceFact, DeviceFacts, DeviceSelector, EvaluationErrorKind, SelectableDevice};
+use supercargo_cel::{
+    COST_LIMIT, DeviceFact, DeviceFacts, DeviceSelector, EvaluationErrorKind, SelectableDevice,
+};
 
 fuzz_target!(|text: &str| {
     let selector = match DeviceSelector::compile(text) {
