@@ -6,7 +6,8 @@ use crate::{
     functions::{formats::NamedFormat, net::Cidr, time::Moment, url::Url},
     semver::Semver,
 };
-use std::{cmp::Ordering, collections::BTreeMap, net::IpAddr, sync::Arc};
+use core::net::IpAddr;
+use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Value {

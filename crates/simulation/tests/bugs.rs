@@ -98,7 +98,7 @@ found! {
     message_of_another_pod: MessageOfAnotherPod from 1 within 3 by WrittenAsDecided;
     namespace_labels_unseen: NamespaceLabelsUnseen from 5 within 3 by CacheEqualsServer;
     nomination_dropped_early: NominationDroppedEarly from 9 within 3 by EvictionsUseful;
-    own_binding_wakes_nobody: OwnBindingWakesNobody from 12 within 3 by NobodyForgotten;
+    own_binding_wakes_nobody: OwnBindingWakesNobody from 31 within 3 by NobodyForgotten;
     recreated_is_old: RecreatedIsOld from 10 within 3 by CacheEqualsServer;
     relist_forgets_deletions: RelistForgetsDeletions from 5 within 3 by NothingLeftBehind;
     status_after_binding: StatusAfterBinding from 14 within 3 by WrittenAsDecided;

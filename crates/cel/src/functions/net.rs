@@ -5,7 +5,7 @@ use crate::{
     go_text::quoted,
     value::Value,
 };
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 type Answer = Result<Value, Halt>;
 

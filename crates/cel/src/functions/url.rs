@@ -166,7 +166,7 @@ fn host_of(host: &str) -> Result<String, String> {
             return Err(wrong_port(port));
         }
         let address = host[1..end].split("%25").next().unwrap_or_default();
-        if address.parse::<std::net::Ipv6Addr>().is_err() {
+        if address.parse::<core::net::Ipv6Addr>().is_err() {
             return Err("invalid host".into());
         }
     } else if let Some(colon) = host.rfind(':')

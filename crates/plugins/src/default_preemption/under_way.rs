@@ -175,8 +175,9 @@ mod tests {
         let (under_way, node, looks_on) = (UnderWay::default(), "n".into(), Name::from("second"));
         under_way.begin(&"first".into(), &node, &[victim("a")]);
         assert!(under_way.expects_on("n", &looks_on));
+        // The preemptor itself is not among those to be told: whoever ends its preemption has it at hand.
         let released = under_way.end(&"first".into(), &node);
-        assert_eq!(released, Released { preemptors: vec!["first".into()], bystanders: [looks_on].into() });
+        assert_eq!(released, Released { preemptors: vec![], bystanders: [looks_on].into() });
         assert_eq!(under_way.end(&"first".into(), &node), Released::default());
     }
 }
