@@ -212,7 +212,7 @@ impl Cache {
                 let before = self.objects.remove(&key).map(|(uid, _)| uid);
                 assert_eq!(before.as_deref(), Some(&*uid), "what is told gone was there: {key}");
             }
-            WatchEvent::Unreadable { kind: Kind::Pod, key, uid, reason } => {
+            WatchEvent::Unreadable { kind: Kind::Pod, key, uid, reason, .. } => {
                 assert!(!reason.is_empty(), "{key}");
                 self.objects.insert(key, (uid.to_string(), None));
             }
