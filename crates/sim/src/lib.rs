@@ -15,6 +15,7 @@ pub mod priority_classes;
 pub mod replay;
 pub mod report;
 pub mod sampling;
+pub mod selectors;
 pub mod simulate;
 pub mod trace;
 pub mod tune;
