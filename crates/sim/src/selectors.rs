@@ -30,8 +30,9 @@ type Found = (String, Option<String>, Option<String>, Option<u64>);
 
 /// Checks a list of selectors and devices.
 pub fn check_selectors(source: &Source) -> Result<CheckedCases, Problems> {
-    let cases: Vec<SelectorCase> = serde_json::from_str(&source.text)
-        .map_err(|error| Problem::error(format!("no list of selectors: {error}")).at(source, Location::START))?;
+    let cases: Vec<SelectorCase> = serde_json::from_str(&source.text).map_err(|error| {
+        Problem::error(format!("no list of selectors: {error}")).at(source, Location::START)
+    })?;
     let mut checked = CheckedCases::default();
     for case in &cases {
         checked.case(&case.expression, |about| compare(case, about));

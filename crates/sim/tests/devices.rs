@@ -26,7 +26,10 @@ fn claims_get_what_kube_scheduler_gave_them() {
         let found = case.check(&registry).unwrap_or_else(|problems| panic!("{name}: {problems}"));
         different.extend(found.into_iter().map(|one| {
             let node = one.node.unwrap_or_default();
-            format!("{name} {} {node} {}:\n  expected {}\n  got      {}", one.pod, one.what, one.expected, one.got)
+            format!(
+                "{name} {} {node} {}:\n  expected {}\n  got      {}",
+                one.pod, one.what, one.expected, one.got
+            )
         }));
     }
     different.sort();

@@ -133,12 +133,16 @@ impl ResourceClaim {
 
     /// Whether a pod owns it, and nobody else controls it.
     pub fn is_controlled_by(&self, uid: &str) -> bool {
-        self.owners.iter().find(|owner| owner.controller == Some(true)).is_some_and(|owner| *owner.uid == *uid)
+        self.owners
+            .iter()
+            .find(|owner| owner.controller == Some(true))
+            .is_some_and(|owner| *owner.uid == *uid)
     }
 
     /// Whether it was made for the extended resources of a pod.
     pub fn is_extended_of(&self, pod: &str, uid: &str) -> bool {
-        let owns = |owner: &Owner| *owner.name == *pod && owner.controller == Some(true) && *owner.uid == *uid;
+        let owns =
+            |owner: &Owner| *owner.name == *pod && owner.controller == Some(true) && *owner.uid == *uid;
         self.is_for_extended_resources && self.owners.iter().any(owns)
     }
 

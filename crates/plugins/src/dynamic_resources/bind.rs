@@ -128,7 +128,9 @@ async fn until_shown(handle: &HandleRef, written: &Arc<ResourceClaim>) -> Verdic
         Either::Left((shown, _)) => shown,
         Either::Right(_) => {
             let seconds = SHOWN_WITHIN.as_secs();
-            Err(Status::error(format!("the watch has not shown the allocation of claim {key} within {seconds} s")))
+            Err(Status::error(format!(
+                "the watch has not shown the allocation of claim {key} within {seconds} s"
+            )))
         }
     }
 }
@@ -140,7 +142,8 @@ fn is_shown(devices: &Devices, written: &ResourceClaim) -> bool {
         return false;
     };
     let number = |claim: &ResourceClaim| claim.version.0.parse::<u64>().ok();
-    known.allocation.is_some() || number(known).is_some_and(|known| number(written).is_some_and(|w| known >= w))
+    known.allocation.is_some()
+        || number(known).is_some_and(|known| number(written).is_some_and(|w| known >= w))
 }
 
 /// Waits until the devices of all claims are ready.

@@ -6,9 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use supercargo_framework::Status;
 use supercargo_model::{
     Name, NodeInfo, Pod,
-    devices::{
-        AllocationMode, ClaimedDevices, DEVICE_CLASS_RESOURCE, DeviceRequest, Devices, ResourceClaim,
-    },
+    devices::{AllocationMode, ClaimedDevices, DEVICE_CLASS_RESOURCE, DeviceRequest, Devices, ResourceClaim},
     meta::Owner,
     pod::{ExtendedDemand, ExtendedRequest},
     resources,

@@ -239,12 +239,7 @@ impl PostFilter for DynamicResources {
         Err(release::release(runner.cluster(), pod, verdicts, self.binding_timeout))
     }
 
-    fn foregone(
-        &self,
-        cluster: &Cluster,
-        pod: &Pod,
-        resolvable: &Resolvable<'_>,
-    ) -> Option<NotNominated> {
+    fn foregone(&self, cluster: &Cluster, pod: &Pod, resolvable: &Resolvable<'_>) -> Option<NotNominated> {
         let is_plain = !may_need_devices(cluster.devices(), pod);
         let asked = is_plain && (resolvable.was_pre_filtered_by)(NAME);
         asked.then(|| Status::unschedulable(release::NOTHING_TO_DEALLOCATE).into())

@@ -18,7 +18,12 @@ use super::{
 pub(super) const NOTHING_TO_DEALLOCATE: &str = "no new claims to deallocate";
 
 /// What is to be given up, if anything, and what is said about it.
-pub(super) fn release(cluster: &Cluster, pod: &Pod, verdicts: &NodeVerdicts, timeout: Duration) -> NotNominated {
+pub(super) fn release(
+    cluster: &Cluster,
+    pod: &Pod,
+    verdicts: &NodeVerdicts,
+    timeout: Duration,
+) -> NotNominated {
     let Some(claims) = PodClaims::of(cluster, pod).ok().filter(|claims| !claims.is_empty()) else {
         return Status::unschedulable(NOTHING_TO_DEALLOCATE).into();
     };
@@ -39,8 +44,7 @@ pub(super) fn release(cluster: &Cluster, pod: &Pod, verdicts: &NodeVerdicts, tim
 }
 
 fn with(verb: Verb, claim: &ResourceClaim, message: &'static str) -> NotNominated {
-    let follow_up =
-        FollowUp { plugin: Name::from(NAME), verb, key: claim.key(), uid: claim.uid.clone() };
+    let follow_up = FollowUp { plugin: Name::from(NAME), verb, key: claim.key(), uid: claim.uid.clone() };
     NotNominated { follow_up: Some(follow_up), ..Status::unschedulable(message).into() }
 }
 

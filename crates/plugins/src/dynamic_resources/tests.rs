@@ -43,7 +43,7 @@ fn bound(stored: Option<Value>) -> (Verdict, Option<Value>) {
     let mut shown = Cluster::default();
     shown.put(object(written(json!({"allocation": allocation()}))).object());
     api.show(shown);
-    let pod = Arc::new(pod("p").pod());
+    let pod = pod("p").pod();
     let planned = PlannedClaim {
         claim: Arc::new(claim(json!({}))),
         allocation: Some(Arc::new(serde_json::from_value(allocation()).unwrap())),
@@ -109,9 +109,11 @@ fn shares_have_identities_of_their_own() {
 
 #[test]
 fn a_claim_wakes_its_own_pods_and_free_devices_wake_all() {
-    let user = pod("user").set("/spec/resourceClaims", json!([{"name": "x", "resourceClaimName": "gpu"}])).pod();
+    let user =
+        pod("user").set("/spec/resourceClaims", json!([{"name": "x", "resourceClaimName": "gpu"}])).pod();
     let stranger = pod("stranger").pod();
-    let waiting = pod("waiting").set("/spec/resourceClaims", json!([{"name": "x", "resourceClaimName": "late"}]));
+    let waiting =
+        pod("waiting").set("/spec/resourceClaims", json!([{"name": "x", "resourceClaimName": "late"}]));
     let waiting = waiting.pod();
     let (free, taken) = (claim(json!({})), claim(json!({"allocation": allocation()})));
     let mut cluster = Cluster::default();

@@ -83,13 +83,17 @@ impl ClaimWriter<'_> {
         }
         if let Some(allocation) = allocation {
             if !now["status"]["allocation"].is_null() {
-                return Err(WriteFailure::plain(format!("claim {key} got allocated elsewhere in the meantime")));
+                return Err(WriteFailure::plain(format!(
+                    "claim {key} got allocated elsewhere in the meantime"
+                )));
             }
             now = self.protect(&key, now).await?;
             now["status"]["allocation"] = json!(allocation);
         }
         if now["status"]["allocation"].is_null() {
-            return Err(WriteFailure::plain(format!("claim {key} got deallocated elsewhere in the meantime")));
+            return Err(WriteFailure::plain(format!(
+                "claim {key} got deallocated elsewhere in the meantime"
+            )));
         }
         let pod = json!({"resource": "pods", "name": &*self.pod.name, "uid": &*self.pod.uid});
         match now["status"]["reservedFor"].as_array_mut() {
@@ -159,7 +163,11 @@ impl ClaimWriter<'_> {
     }
 
     /// Tells in the pod's status which requests of the claim stand for its extended resources.
-    pub(super) async fn tell_mappings(&self, claim: &Name, mappings: &[ExtendedRequest]) -> Result<(), String> {
+    pub(super) async fn tell_mappings(
+        &self,
+        claim: &Name,
+        mappings: &[ExtendedRequest],
+    ) -> Result<(), String> {
         let pod = self.pod.key();
         if mappings.is_empty() {
             return Err(format!(

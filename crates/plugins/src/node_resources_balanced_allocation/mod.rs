@@ -65,7 +65,11 @@ impl NodeResourcesBalancedAllocation {
             }
         }
         let counts = DeviceCounts::default();
-        if problems.is_empty() { Ok(Self { formula: given.formula, resources, counts }) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(Self { formula: given.formula, resources, counts })
+        } else {
+            Err(problems)
+        }
     }
 
     /// The share of each resource that is taken, without the pod and with it. Resources that do not count are left out.

@@ -371,11 +371,7 @@ impl<P: HasScorer> NodeScore for ScorerByNode<P> {
     }
 }
 
-fn compile<P: HasScorer + 'static>(
-    plugin: Arc<P>,
-    cluster: &Cluster,
-    pod: &Arc<Pod>,
-) -> Compiled<ScorePart> {
+fn compile<P: HasScorer + 'static>(plugin: Arc<P>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
     if plugin.scorer().counts_devices(cluster, pod) {
         return Compiled::NoFastForm;
     }

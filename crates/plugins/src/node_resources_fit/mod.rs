@@ -381,11 +381,12 @@ impl Requeue for NodeResourcesFit {
                             && before.is_none_or(|before| grew(cluster, pod, before, after))
                     })
                 }),
-            EventInterest::new(EventResource::DeviceClass, [ActionType::Add, ActionType::Update])
-                .if_object(|pod, before, after| match after {
+            EventInterest::new(EventResource::DeviceClass, [ActionType::Add, ActionType::Update]).if_object(
+                |pod, before, after| match after {
                     Some(Object::DeviceClass(after)) => class_helps(pod, before, after),
                     _ => true,
-                }),
+                },
+            ),
         ]
     }
 }

@@ -59,7 +59,11 @@ impl SingleStrategy {
     ) -> Result<Self, Problems> {
         let resources = resource_weights::with_defaults(resources);
         problems.extend(resource_weights::problems(args, "resources", &resources));
-        if problems.is_empty() { Ok(Self(Scorer { strategy, resources, counts: Default::default() })) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(Self(Scorer { strategy, resources, counts: Default::default() }))
+        } else {
+            Err(problems)
+        }
     }
 }
 

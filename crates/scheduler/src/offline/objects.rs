@@ -16,9 +16,9 @@ use supercargo_framework::{
 };
 use supercargo_model::{
     Key, Labels, Name, Pod,
+    devices::ResourceClaim,
     object::{Kind, Object},
     pod::PodSpec,
-    devices::ResourceClaim,
     storage::{PersistentVolume, PersistentVolumeClaim},
 };
 

@@ -17,11 +17,7 @@ use supercargo_framework::{
     profile::{PreFilterEnd, Profile},
 };
 use supercargo_manifest::{self as manifest, Problem, Problems, Source};
-use supercargo_model::{
-    Key, Kind, Name, Pod,
-    devices::Devices,
-    object::Object,
-};
+use supercargo_model::{Key, Kind, Name, Pod, devices::Devices, object::Object};
 
 use super::{
     Comparison,
@@ -351,10 +347,12 @@ fn names_of_made(expected: &DeviceExpectation) -> Vec<String> {
 fn by_plugins(writes: &[Write]) -> Vec<Write> {
     let mut all: Vec<Write> = Vec::new();
     for write in writes {
-        let is_ours = write["resource"] != "pods/binding" && write["body"]["status"]["nominatedNodeName"].is_null();
+        let is_ours =
+            write["resource"] != "pods/binding" && write["body"]["status"]["nominatedNodeName"].is_null();
         let mut write = write.clone();
         write.as_object_mut().map(|fields| fields.remove("refused"));
-        let same = |other: &Write| ["verb", "resource", "namespace", "name"].iter().all(|f| other[f] == write[f]);
+        let same =
+            |other: &Write| ["verb", "resource", "namespace", "name"].iter().all(|f| other[f] == write[f]);
         if !is_ours {
             continue;
         }
@@ -367,10 +365,14 @@ fn by_plugins(writes: &[Write]) -> Vec<Write> {
 }
 
 /// What is expected of each pod. A claim that is gone is `null`, which the located reader leaves out.
-pub(super) fn expectations(source: &Source, root: &manifest::Value) -> Result<Vec<DeviceExpectation>, Problems> {
+pub(super) fn expectations(
+    source: &Source,
+    root: &manifest::Value,
+) -> Result<Vec<DeviceExpectation>, Problems> {
     let written = root.get("expect").map_or_else(|| "[]".to_owned(), manifest::Value::to_json);
-    serde_json::from_str(&written)
-        .map_err(|error| Problem::error(format!("expect: {error}")).at(source, manifest::Location::START).into())
+    serde_json::from_str(&written).map_err(|error| {
+        Problem::error(format!("expect: {error}")).at(source, manifest::Location::START).into()
+    })
 }
 
 /// The objects of a scenario as they are written.

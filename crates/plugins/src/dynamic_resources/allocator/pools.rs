@@ -103,10 +103,7 @@ fn concerns(slice: &ResourceSlice, node: &NodeInQuestion<'_>) -> Result<bool, St
 }
 
 /// The pools of which the node can reach something, in the order in which they are tried.
-pub(super) fn gather<'c>(
-    supply: &'c Devices,
-    node: &NodeInQuestion<'_>,
-) -> Result<Vec<Pool<'c>>, String> {
+pub(super) fn gather<'c>(supply: &'c Devices, node: &NodeInQuestion<'_>) -> Result<Vec<Pool<'c>>, String> {
     let mut found: BTreeMap<(Name, Name), Vec<&'c Arc<ResourceSlice>>> = BTreeMap::new();
     for slice in supply.slices_on(node.name).iter().chain(supply.shared_slices()) {
         let is_concerned = concerns(slice, node).map_err(|why| format!("gather pool information: {why}"))?;

@@ -8,6 +8,7 @@ use supercargo_model::{
         AllocationMode, CelSelector, ClaimedDevices, DeviceClass, DeviceQuantity, Devices, ResourceClaim,
         TakenCapacity,
     },
+    work,
 };
 
 use super::{
@@ -237,7 +238,9 @@ impl<'c, 's> Search<'c, 's> {
                 "{at}: could not retrieve device class {class}: deviceclass.resource.k8s.io \"{class}\" not found"
             ));
         };
-        let mut id = |selector: &CelSelector| selector.expression().map(|written| self.selection.selectors.id(written));
+        let mut id = |selector: &CelSelector| {
+            selector.expression().map(|written| self.selection.selectors.id(written))
+        };
         let selectors = class.selectors.iter().chain(&asked.selectors).map(&mut id).collect();
         let mut option = RequestOption { asked, class, count: 0, all: Vec::new(), selectors };
         match &asked.allocation_mode {
@@ -298,14 +301,21 @@ impl<'c, 's> Search<'c, 's> {
     }
 
     fn step(&mut self) -> Result<(), AllocationError> {
+        work::done(1);
         self.steps = match self.steps.checked_sub(1) {
             Some(left) => left,
-            None => {
-                let message = format!("the search for devices was given up after {MOST_STEPS} steps");
-                return failed(message);
-            }
+            None => return failed(self.given_up()),
         };
         Ok(())
+    }
+
+    fn given_up(&self) -> String {
+        let claims: Vec<String> = self.claims.iter().map(|claim| named(claim.claim)).collect();
+        let (claims, node) = (claims.join(", "), self.node.name);
+        format!(
+            "claim {claims}: the search for devices on node {node} was given up after {MOST_STEPS} steps: \
+             too many devices match spec.devices.requests for all combinations to be tried"
+        )
     }
 
     /// Goes on with a request that has no devices yet, or with the next claim.
