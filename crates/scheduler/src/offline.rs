@@ -11,6 +11,7 @@
 //! is told so in the end. Extenders do not bind.
 
 mod binding;
+mod claims;
 mod handle;
 mod objects;
 mod others;

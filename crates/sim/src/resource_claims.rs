@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 use supercargo_manifest::{Problem, Problems, nearest};
 use supercargo_model::{
-    ApiResource, Key, Kind, Name, Pod,
+    ApiResource, Cluster, Key, Kind, Name, Pod,
     devices::{AllocationMode, ResourceClaim},
     object::Object,
     pod::{GeneratedClaim, PodClaimStatuses},
@@ -130,6 +130,26 @@ fn unknown(pod: &Pod, template: &Key, templates: &Templates) -> Problem {
         None => Problem::warning(message)
             .hint("give the templates, too: `kubectl get resourceclaimtemplates -A -o yaml`"),
     }
+}
+
+/// The devices that the claims of a pod have got, as `driver/pool/device`, in the order of the claims.
+pub fn devices_of(cluster: &Cluster, pod: &Pod) -> Vec<String> {
+    let pod = cluster.pod(&pod.key()).map_or(pod, |stored| stored);
+    let named = pod.spec.resource_claims.iter().filter_map(|claim| claim.resource_claim_name.as_ref());
+    let made = pod.claims.iter().flat_map(|made| {
+        let generated = made.generated.iter().filter_map(|claim| claim.resource_claim_name.as_ref());
+        generated.chain(made.extended.iter().map(|claim| &claim.resource_claim_name))
+    });
+    let devices_of = |name: &Name| match cluster
+        .object(Kind::ResourceClaim, &Key::new(pod.namespace.clone(), name.clone()))
+    {
+        Some(Object::ResourceClaim(claim)) => {
+            claim.allocation.map(|got| got.devices.results).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    };
+    let devices = named.chain(made).flat_map(devices_of);
+    devices.map(|device| format!("{}/{}/{}", device.driver, device.pool, device.device)).collect()
 }
 
 /// Pods have left their nodes: claims that only they used have no devices any more.

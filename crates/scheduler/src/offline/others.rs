@@ -162,7 +162,7 @@ impl OfflineScheduler {
         self.object_is(Object::PersistentVolumeClaim(claim));
     }
 
-    fn new_version(&mut self) -> ResourceVersion {
+    pub(super) fn new_version(&mut self) -> ResourceVersion {
         ResourceVersion(self.objects.new_version().into())
     }
 }
