@@ -166,16 +166,14 @@ impl Asking<'_> {
         };
         let asked = objections.iter().filter(would_do).map(|(node, _)| node);
         let nodes = decision.node().into_iter().chain(asked.filter(|node| decision.node() != Some(node)));
-        let on = |node: &Name| {
-            let info = cluster.node(node)?;
-            let allotments = self.profile.allotments(&self.examination, cluster, self.pod, info);
-            Some(allotments.into_iter().map(|(plugin, details)| Allotment {
-                node: node.clone(),
-                plugin,
-                details,
-            }))
-        };
-        nodes.filter_map(on).flatten().collect()
+        let mut all = Vec::new();
+        for node in nodes {
+            let Some(info) = cluster.node(node) else { continue };
+            for (plugin, details) in self.profile.allotments(&self.examination, cluster, self.pod, info) {
+                all.push(Allotment { node: node.clone(), plugin, details });
+            }
+        }
+        all
     }
 
     fn objections(&self, name: &Name) -> (Name, Option<Vec<Objection>>) {
