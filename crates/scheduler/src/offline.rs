@@ -11,7 +11,6 @@
 //! is told so in the end. Extenders do not bind.
 
 mod binding;
-mod claims;
 mod handle;
 mod objects;
 mod others;

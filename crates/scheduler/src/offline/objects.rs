@@ -21,7 +21,7 @@ use supercargo_model::{
     storage::{PersistentVolume, PersistentVolumeClaim},
 };
 
-use super::{OfflineScheduler, claims};
+use super::OfflineScheduler;
 
 impl OfflineScheduler {
     /// Does what a plugin's request asks for.
@@ -72,7 +72,7 @@ impl OfflineScheduler {
     }
 
     /// An object as an API server would have it: without what was only assumed.
-    pub(super) fn stored(&self, kind: Kind, key: &Key) -> Option<Object> {
+    fn stored(&self, kind: Kind, key: &Key) -> Option<Object> {
         if kind == Kind::Pod {
             let pending = self.queue.named(key).map(|pending| pending.pod);
             let pod = pending.or_else(|| self.engine.cluster().pod(key))?;
@@ -150,7 +150,6 @@ impl OfflineScheduler {
     /// A pod is gone, wherever it was.
     pub(super) fn pod_is_gone(&mut self, key: &Key, uid: &Name) {
         self.observe(&Observed::Gone { kind: Kind::Pod, key });
-        let pending = self.queue.find(uid).map(|pending| pending.pod.clone());
         let now = self.now();
         let (cluster, nominations) = self.engine.cluster_and_nominations();
         self.queue.remove(uid, Removal::Deleted, nominations, At { now, cluster });
@@ -158,12 +157,8 @@ impl OfflineScheduler {
         self.assumed_pod_goes(uid);
         self.with_checks(|checks, view| checks.run_after(&Dependency::PendingPod(uid.clone()), view));
         let is_there = self.engine.cluster().pod(key).is_some_and(|known| known.uid == *uid);
-        let gone = self.engine.cluster_mut().remove_pod(key).filter(|_| is_there);
-        if let Some(gone) = &gone {
-            self.pod_has_changed(Some(gone), None);
-        }
-        if let Some(gone) = gone.or(pending) {
-            self.claims_are_given_back(&gone);
+        if let Some(gone) = self.engine.cluster_mut().remove_pod(key).filter(|_| is_there) {
+            self.pod_has_changed(Some(&gone), None);
         }
     }
 
@@ -201,14 +196,7 @@ impl OfflineScheduler {
 
 /// Whether plugins are shown objects of a kind that they have not made.
 fn is_shown(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Pod
-            | Kind::PersistentVolume
-            | Kind::PersistentVolumeClaim
-            | Kind::ResourceClaim
-            | Kind::Custom(_)
-    )
+    matches!(kind, Kind::Pod | Kind::PersistentVolume | Kind::PersistentVolumeClaim | Kind::Custom(_))
 }
 
 fn not_shown(kind: Kind) -> ApiError {
@@ -241,7 +229,6 @@ fn read(kind: Kind, json: &Value) -> Result<Object, ApiError> {
 fn uid_of(object: &Object) -> Name {
     match object {
         Object::PersistentVolumeClaim(claim) => claim.uid.clone(),
-        Object::ResourceClaim(claim) => claim.uid.clone(),
         Object::Custom(object) => object.uid.clone(),
         _ => Name::default(),
     }
@@ -253,7 +240,6 @@ fn as_json(object: &Object) -> Option<Value> {
         Object::Pod(pod) => Some(pod_as_json(pod)),
         Object::PersistentVolume(volume) => Some(volume_as_json(volume)),
         Object::PersistentVolumeClaim(claim) => Some(claim_as_json(claim)),
-        Object::ResourceClaim(claim) => Some(claims::as_json(claim)),
         Object::Custom(object) => {
             let mut json = (*object.content).clone();
             json["metadata"]["resourceVersion"] = (*object.version.0).into();
@@ -366,9 +352,6 @@ fn edited(before: Object, json: &Value) -> Result<Object, ApiError> {
                 phase,
                 ..before
             })
-        }
-        (Object::ResourceClaim(before), Object::ResourceClaim(now)) => {
-            Object::ResourceClaim(claims::edited(before, now))
         }
         (_, now) => now,
     })

@@ -162,7 +162,7 @@ impl OfflineScheduler {
         self.object_is(Object::PersistentVolumeClaim(claim));
     }
 
-    pub(super) fn new_version(&mut self) -> ResourceVersion {
+    fn new_version(&mut self) -> ResourceVersion {
         ResourceVersion(self.objects.new_version().into())
     }
 }
