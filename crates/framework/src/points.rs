@@ -19,7 +19,9 @@ use crate::{
     details::{Detail, RefusalKind},
     event::EventInterest,
     handle::Effect,
-    preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated, PreemptionCycle, Resolvable},
+    preemption::{
+        FilterRunner, FollowUp, NodeVerdicts, Nomination, NotNominated, PreemptionCycle, Resolvable,
+    },
     queueing::QueueView,
     status::{Status, Verdict},
 };
@@ -201,6 +203,9 @@ pub trait PostFilter: Send + Sync {
 
     /// Begins to make the room that this plugin has found for a pod. What takes time is an effect of its own.
     fn preempt(&self, _cycle: &mut dyn PreemptionCycle, _pod: &Arc<Pod>, _nomination: &Nomination) {}
+
+    /// Begins with what this plugin does about a pod that fits nowhere. What takes time is an effect of its own.
+    fn follow_up(&self, _pod: &Arc<Pod>, _follow_up: &FollowUp) {}
 
     /// Why there is no such node, if that follows without trying any; `None` if it must be tried. The pod has no claim to a
     /// node, and nobody is ahead of it anywhere.

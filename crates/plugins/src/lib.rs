@@ -4,6 +4,7 @@
 
 pub mod default_binder;
 pub mod default_preemption;
+mod device_resources;
 mod domain_sums;
 pub mod dynamic_resources;
 pub mod dynamic_scoring;
@@ -64,9 +65,12 @@ pub fn registry() -> Registry {
             .filter()
             .post_filter()
             .score()
+            .normalize()
             .reserve()
             .pre_bind()
             .gives_way()
+            .observe()
+            .reads_time()
             .requeue()
             .fast_filter()
             .fast_score(),

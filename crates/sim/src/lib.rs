@@ -16,6 +16,7 @@ pub mod replay;
 pub mod report;
 pub mod resource_claims;
 pub mod sampling;
+pub mod selectors;
 pub mod simulate;
 pub mod trace;
 pub mod tune;
