@@ -234,3 +234,52 @@ fn amounts(map: &Value, prefix: &str) -> Amounts {
     let entries = map.as_object().into_iter().flatten();
     entries.map(|(name, amount)| (format!("{prefix}{name}"), nanos(amount))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn holder(results: Value) -> Holder {
+        let parts = parts(&json!({"status": {"allocation": {"devices": {"results": results}}}}));
+        Holder { claim: "c".to_owned(), version: 1, written: None, parts }
+    }
+
+    fn device(name: &str) -> Value {
+        json!({"driver": "d", "pool": "p", "device": name})
+    }
+
+    fn share(memory: &str) -> Value {
+        json!({"driver": "d", "pool": "p", "device": "x", "shareID": "s", "consumedCapacity": {"memory": memory}})
+    }
+
+    #[test]
+    fn what_is_known_to_be_anothers_is_given_twice() {
+        let offered = |memory: &str, takes: &str| Offered {
+            capacity: amounts(&json!({"memory": {"value": memory}}), ""),
+            consumes: amounts(&json!({"parts": {"value": takes}}), "d/p/set/"),
+        };
+        for (one, two, twice) in [
+            (json!([device("x")]), json!([device("x")]), true),
+            (json!([device("x")]), json!([device("y")]), false),
+            (json!([share("6Gi")]), json!([share("4Gi")]), false),
+            (json!([share("6Gi")]), json!([share("5Gi")]), true),
+            (json!([share("6Gi")]), json!([device("x")]), true),
+            // 4 + 4 of 7
+            (json!([device("large")]), json!([device("huge")]), true),
+        ] {
+            let mut book = DeviceBook::default();
+            book.offered.insert("d/p/x".to_owned(), offered("10Gi", "0"));
+            for large in ["large", "huge"] {
+                book.offered.insert(format!("d/p/{large}"), offered("1Gi", "4"));
+            }
+            book.counters = amounts(&json!({"parts": {"value": "7"}}), "d/p/set/");
+            book.holders.insert("one".to_owned(), holder(one.clone()));
+            book.holders.insert("two".to_owned(), holder(two.clone()));
+            let known = BTreeSet::from(["one"]);
+            assert_eq!(book.given_twice("two", &known).is_some(), twice, "{one} and {two}");
+            assert_eq!(book.given_twice("two", &BTreeSet::new()), None, "who did not know is not to blame");
+        }
+    }
+}
