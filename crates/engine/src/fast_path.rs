@@ -142,7 +142,7 @@ impl FastPath {
         let name = profile.scheduler_name().clone();
         let mut decision = Decision::new(pod, name, input.seed, cluster.node_count());
         decision.brief = Some(brief);
-        if let Some(NotNominated { status, clears }) = not_nominated {
+        if let Some(NotNominated { status, clears, .. }) = not_nominated {
             decision.clears_nomination = clears;
             decision.preemption = Some(Err(status));
         }

@@ -1,0 +1,81 @@
+//! The fast form: what is known of the nodes is kept from pod to pod, and a node is asked about again when its devices change.
+
+use std::sync::Arc;
+
+use supercargo_framework::fast::{
+    CLOSED, Compiled, FastFilter, FastScore, FilterPart, Normalization, OPEN, OpaqueFilter, OpaqueScore,
+    PluginFailed, RawScores, ScorePart,
+};
+use supercargo_model::{Cluster, Pod};
+
+use super::{DynamicResources, claims::may_need_devices, cycle::PodClaims};
+
+struct ClaimsFilter(Arc<DynamicResources>);
+
+impl OpaqueFilter for ClaimsFilter {
+    fn close(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &mut [f64]) -> Result<(), PluginFailed> {
+        let plugin = &self.0;
+        let claims = match PodClaims::of(cluster, pod) {
+            Ok(claims) if claims.is_empty() => return Ok(()),
+            Ok(claims) => claims,
+            Err(status) if status.is_rejection() => {
+                open.fill(CLOSED);
+                return Ok(());
+            }
+            Err(_) => return Err(PluginFailed),
+        };
+        let question = plugin.question(cluster, pod, &claims);
+        plugin.answers().of(question).close(question, open)?;
+        if claims.has_allocated() {
+            for node in cluster.columns().live.iter() {
+                let usable =
+                    || claims.check_allocated(cluster, cluster.node_at(node), plugin.binding_timeout);
+                let place = &mut open[node.index()];
+                if *place == OPEN && usable().is_err() {
+                    *place = CLOSED;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+struct ClaimsScore(Arc<DynamicResources>);
+
+impl OpaqueScore for ClaimsScore {
+    fn fill(
+        &mut self,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+        _: &[f64],
+        column: &mut [f64],
+    ) -> Result<(), PluginFailed> {
+        let claims = PodClaims::of(cluster, pod)?;
+        if !claims.has_alternatives() {
+            column.fill(0.0);
+            return Ok(());
+        }
+        let question = self.0.question(cluster, pod, &claims);
+        column.copy_from_slice(self.0.answers().of(question).points());
+        Ok(())
+    }
+}
+
+impl FastFilter for DynamicResources {
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
+        if !may_need_devices(cluster.devices(), pod) {
+            return Compiled::Idle;
+        }
+        Compiled::Part(FilterPart::Opaque(Box::new(ClaimsFilter(self))))
+    }
+}
+
+impl FastScore for DynamicResources {
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
+        if !may_need_devices(cluster.devices(), pod) {
+            return Compiled::Idle;
+        }
+        let scores = RawScores::Opaque(Box::new(ClaimsScore(self)));
+        Compiled::Part(scores.normalized(Normalization::Proportional))
+    }
+}
