@@ -203,7 +203,7 @@ fn pod(random: &mut Random, name: &str) -> Pod {
     if random.chance(8) {
         spec["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     }
-    if random.chance(5) {
+    if random.chance(6) {
         let claim = format!("claim-{}", random.below(CLAIMS));
         spec["resourceClaims"] = json!([{"name": "devices", "resourceClaimName": claim}]);
     }
@@ -611,14 +611,23 @@ impl Twins {
     }
 }
 
-fn run(seed: u64) -> (usize, usize, PathCounts) {
+/// Steps, comparisons that had a fast form, those of them that were about claims, and the paths that were taken.
+fn run(seed: u64) -> (usize, usize, usize, PathCounts) {
     let scene = Scene::of(seed);
     let engine = || {
         let mut random = Random(seed);
         let mut cluster = Cluster::default();
         for i in 0..scene.nodes * 2 / 3 {
             cluster.put_node(node(&mut random, i));
+            cluster.put(slice(&mut random, i));
         }
+        for (k, namespace) in (0..CLAIMS).flat_map(|k| [(k, "default"), (k, "other")]) {
+            cluster.put(claim(&mut random, &Key::new(namespace, format!("claim-{k}")), k));
+        }
+        cluster.put(
+            object(json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}}))
+                .object(),
+        );
         let percentage = if scene.sampled { 40 } else { 100 };
         let settings = Settings {
             percentage_of_nodes_to_score: percentage,
@@ -636,7 +645,7 @@ fn run(seed: u64) -> (usize, usize, PathCounts) {
     }
     let waiting: Vec<Arc<Pod>> = templates.iter().map(|pod| Arc::new(pod.clone())).collect();
     let waiting: Vec<Arc<Pod>> = waiting.into_iter().map(|pod| twins.fast.admit(pod)).collect();
-    let (mut compared, mut serial, mut tried) = (0, 0, 0);
+    let (mut compared, mut with_claims, mut serial, mut tried) = (0, 0, 0, 0);
     let began = [&twins.fast, &twins.slow].map(|engine| engine.cluster().changes().now());
     for step in 0..STEPS {
         let (mut same, mut twin_serial) = (Random(random.0), serial);
@@ -653,11 +662,13 @@ fn run(seed: u64) -> (usize, usize, PathCounts) {
         for (i, pod) in waiting.iter().enumerate() {
             if !random.chance(4) {
                 let at = format!("seed {seed}, step {step}, signature {i}");
-                compared += usize::from(twins.compare(&scene, pod, &at));
+                let is_fast = twins.compare(&scene, pod, &at);
+                compared += usize::from(is_fast);
+                with_claims += usize::from(is_fast && !pod.spec.resource_claims.is_empty());
             }
         }
     }
-    (STEPS, compared, twins.fast.inspect().paths())
+    (STEPS, compared, with_claims, twins.fast.inspect().paths())
 }
 
 #[test]
@@ -666,11 +677,12 @@ fn fast_equals_slow_at_every_step() {
         run(seed.parse().expect("a number"));
         return;
     }
-    let (mut steps, mut compared, mut paths) = (0, 0, PathCounts::default());
+    let (mut steps, mut compared, mut with_claims, mut paths) = (0, 0, 0, PathCounts::default());
     for seed in 0..RUNS {
-        let (s, c, w) = run(seed);
+        let (s, c, d, w) = run(seed);
         steps += s;
         compared += c;
+        with_claims += d;
         paths.columns += w.columns;
         paths.node_classes += w.node_classes;
         paths.sampled += w.sampled;
@@ -678,6 +690,7 @@ fn fast_equals_slow_at_every_step() {
     }
     assert_eq!(steps, 100_000);
     assert!(compared > 200_000, "only {compared} comparisons had a fast form");
+    assert!(with_claims > 10_000, "only {with_claims} of them were about claims");
     // Each path was taken often enough to mean something.
     assert!(
         paths.columns > 50_000

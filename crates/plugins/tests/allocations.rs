@@ -38,6 +38,8 @@ fn a_search_without_end_is_given_up() {
     let claim = devices.claim(&Key::new("default", "c")).unwrap();
     let question = NodeInQuestion { name: &node.name, labels: &node.labels };
     let found = allocate(devices, question, &[claim], &mut SelectorCache::default(), &mut || "share".into());
-    let given_up = "the search for devices was given up after 1000000 steps".to_owned();
+    let given_up = "claim default/c: the search for devices on node n was given up after 1000000 steps: \
+        too many devices match spec.devices.requests for all combinations to be tried"
+        .to_owned();
     assert_eq!(found, Err(AllocationError::Pod(given_up)));
 }

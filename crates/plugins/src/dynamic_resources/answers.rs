@@ -14,8 +14,10 @@ use supercargo_model::{
 
 use super::{allocator::SelectorCache, cycle::PodClaims, extended::is_in_memory};
 
-/// How many kinds of claims are kept.
+/// How many kinds of claims are kept, and about how much memory they may take together.
 const MOST_KINDS: usize = 64;
+const FEWEST_KINDS: usize = 4;
+const MEMORY_BYTES: usize = 64 * 1024 * 1024;
 
 /// What is known, by what claims ask for.
 #[derive(Default)]
@@ -67,7 +69,7 @@ impl Answers {
         match self.kept.iter().position(|known| known.is_about(question)) {
             Some(place) => self.kept[..=place].rotate_right(1),
             None => {
-                self.kept.truncate(MOST_KINDS - 1);
+                self.kept.truncate(most_kinds(question.cluster) - 1);
                 self.kept.insert(0, KnownNodes::new(question));
             }
         }
@@ -75,6 +77,11 @@ impl Answers {
         known.catch_up(question.cluster);
         known
     }
+}
+
+fn most_kinds(cluster: &Cluster) -> usize {
+    let bytes_of_one = cluster.columns().len() * (2 * size_of::<f64>() + size_of::<Answer>());
+    (MEMORY_BYTES / bytes_of_one.max(1)).clamp(FEWEST_KINDS, MOST_KINDS)
 }
 
 impl KnownNodes {

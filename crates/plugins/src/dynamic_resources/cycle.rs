@@ -9,6 +9,7 @@ use supercargo_framework::{Status, Verdict};
 use supercargo_model::{
     Cluster, Name, NodeInfo, Pod,
     devices::{ClaimAllocation, DeviceClass, DeviceRequest, Devices, ResourceClaim},
+    selector::{NODE_NAME_FIELD, NodeSelector, Operator},
 };
 
 use super::{
@@ -150,6 +151,12 @@ impl PodClaims {
         self.claims.iter().any(|claim| claim.allocation.is_some())
     }
 
+    /// The only nodes where the claims that have devices can be used, where one of them names its nodes.
+    pub(super) fn named_nodes(&self) -> Option<Vec<&Name>> {
+        let allocations = self.claims.iter().filter_map(|claim| claim.allocation.as_ref());
+        allocations.filter_map(|allocation| names(allocation.node_selector.as_ref()?)).next()
+    }
+
     /// Points for the alternatives that were taken: more for better ones.
     pub(super) fn points(&self, found: &NodeAllocation) -> i64 {
         let mut open = found.allocations.iter();
@@ -166,6 +173,20 @@ impl PodClaims {
         requests.into_iter().any(|request| !request.first_available.is_empty())
             && self.open().next().is_some()
     }
+}
+
+/// The nodes that a selector names, if it selects by nothing else.
+fn names(selector: &NodeSelector) -> Option<Vec<&Name>> {
+    let mut names = Vec::new();
+    for term in &selector.node_selector_terms {
+        let [named] = &term.match_fields[..] else { return None };
+        let is_name = &*named.key == NODE_NAME_FIELD && named.operator == Operator::In;
+        if !is_name || !term.match_expressions.is_empty() {
+            return None;
+        }
+        names.extend(&named.values);
+    }
+    Some(names)
 }
 
 /// Whether a claim has devices that cannot be used on a node, or have not become ready.

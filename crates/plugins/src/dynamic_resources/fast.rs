@@ -6,7 +6,7 @@ use supercargo_framework::fast::{
     CLOSED, Compiled, FastFilter, FastScore, FilterPart, Normalization, OPEN, OpaqueFilter, OpaqueScore,
     PluginFailed, RawScores, ScorePart,
 };
-use supercargo_model::{Cluster, Pod};
+use supercargo_model::{Cluster, NodeId, Pod};
 
 use super::{DynamicResources, claims::may_need_devices, cycle::PodClaims};
 
@@ -27,16 +27,27 @@ impl OpaqueFilter for ClaimsFilter {
         let question = plugin.question(cluster, pod, &claims);
         plugin.answers().of(question).close(question, open)?;
         if claims.has_allocated() {
-            for node in cluster.columns().live.iter() {
-                let usable =
-                    || claims.check_allocated(cluster, cluster.node_at(node), plugin.binding_timeout);
-                let place = &mut open[node.index()];
-                if *place == OPEN && usable().is_err() {
-                    *place = CLOSED;
-                }
-            }
+            self.close_unusable(cluster, &claims, open);
         }
         Ok(())
+    }
+}
+
+impl ClaimsFilter {
+    /// Closes the nodes where claims that have devices cannot use them.
+    fn close_unusable(&self, cluster: &Cluster, claims: &PodClaims, open: &mut [f64]) {
+        let timeout = self.0.binding_timeout;
+        let is_usable =
+            |node: NodeId| claims.check_allocated(cluster, cluster.node_at(node), timeout).is_ok();
+        let is_open = |open: &[f64], node: NodeId| open[node.index()] == OPEN;
+        let candidates: Vec<NodeId> = match claims.named_nodes() {
+            Some(names) => names.iter().filter_map(|name| Some(cluster.node(name)?.id)).collect(),
+            None => cluster.columns().live.iter().collect(),
+        };
+        let usable: Vec<NodeId> =
+            candidates.into_iter().filter(|node| is_open(open, *node) && is_usable(*node)).collect();
+        open.fill(CLOSED);
+        usable.into_iter().for_each(|node| open[node.index()] = OPEN);
     }
 }
 

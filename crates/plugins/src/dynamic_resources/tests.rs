@@ -43,7 +43,7 @@ fn bound(stored: Option<Value>) -> (Verdict, Option<Value>) {
     let mut shown = Cluster::default();
     shown.put(object(written(json!({"allocation": allocation()}))).object());
     api.show(shown);
-    let pod = Arc::new(pod("p").pod());
+    let pod = pod("p").pod();
     let planned = PlannedClaim {
         claim: Arc::new(claim(json!({}))),
         allocation: Some(Arc::new(serde_json::from_value(allocation()).unwrap())),

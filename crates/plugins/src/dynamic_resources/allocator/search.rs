@@ -8,6 +8,7 @@ use supercargo_model::{
         AllocationMode, CelSelector, ClaimedDevices, DeviceClass, DeviceQuantity, Devices, ResourceClaim,
         TakenCapacity,
     },
+    work,
 };
 
 use super::{
@@ -300,14 +301,21 @@ impl<'c, 's> Search<'c, 's> {
     }
 
     fn step(&mut self) -> Result<(), AllocationError> {
+        work::done(1);
         self.steps = match self.steps.checked_sub(1) {
             Some(left) => left,
-            None => {
-                let message = format!("the search for devices was given up after {MOST_STEPS} steps");
-                return failed(message);
-            }
+            None => return failed(self.given_up()),
         };
         Ok(())
+    }
+
+    fn given_up(&self) -> String {
+        let claims: Vec<String> = self.claims.iter().map(|claim| named(claim.claim)).collect();
+        let (claims, node) = (claims.join(", "), self.node.name);
+        format!(
+            "claim {claims}: the search for devices on node {node} was given up after {MOST_STEPS} steps: \
+             too many devices match spec.devices.requests for all combinations to be tried"
+        )
     }
 
     /// Goes on with a request that has no devices yet, or with the next claim.
