@@ -76,6 +76,7 @@ mod random;
 mod referee;
 mod requests;
 mod resource;
+mod schema;
 mod selector;
 mod signal;
 mod store;

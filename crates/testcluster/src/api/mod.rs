@@ -57,6 +57,8 @@ pub(crate) struct Caller {
     pub(crate) dry_run: bool,
     /// The name under which an apply is remembered.
     pub(crate) field_manager: String,
+    /// Unknown fields and values of a wrong type are refused.
+    pub(crate) strict: bool,
 }
 
 impl Caller {

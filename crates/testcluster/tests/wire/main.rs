@@ -7,6 +7,7 @@ mod controllers;
 mod custom_resources;
 mod discovery;
 mod faults;
+mod kubectl;
 mod lists;
 mod objects;
 mod patches;
