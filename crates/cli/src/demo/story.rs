@@ -131,7 +131,12 @@ impl<'c> Story<'c> {
     pub(super) async fn go_on(&mut self, now: Duration) -> Result<(), Problem> {
         loop {
             let (part, chapter) = CHAPTERS[self.next];
-            if now < self.round_takes.mul_f64(self.round as f64 + part) {
+            let begins = |part: f64| self.round_takes.mul_f64(self.round as f64 + part);
+            if now < begins(part) {
+                return Ok(());
+            }
+            // A node fails when the update is through, unless that takes until the node should be back.
+            if chapter == Chapter::Fail && now < begins(CHAPTERS[self.next + 1].0) && !self.is_updated()? {
                 return Ok(());
             }
             self.next = (self.next + 1) % CHAPTERS.len();
@@ -216,6 +221,15 @@ impl<'c> Story<'c> {
         Ok(())
     }
 
+    /// Whether all pods of the Deployment are of its last version, and run.
+    fn is_updated(&self) -> Result<bool, Problem> {
+        let deployment = self.cluster.get("deployments", NAMESPACE, SHOP).map_err(refused)?;
+        let status = &deployment["status"];
+        let are_all = |key: &str| status[key].as_u64() == Some(self.replicas as u64);
+        Ok(status["observedGeneration"] == deployment["metadata"]["generation"]
+            && ["replicas", "updatedReplicas", "readyReplicas"].into_iter().all(are_all))
+    }
+
     /// The pods of the Deployment that are to stay.
     async fn shop_pods(&self) -> Result<Vec<Value>, Problem> {
         let mut pods = self
@@ -248,10 +262,8 @@ impl<'c> Story<'c> {
         }
         let spread: Vec<String> = zones.iter().map(|(zone, pods)| format!("{zone} {pods}")).collect();
         let spread = spread.join(", ");
-        let placed: usize = zones.values().sum();
-        if placed < self.replicas {
-            let text = format!("{SHOP} is still being updated: {placed} of {} pods placed", self.replicas);
-            self.tell(now, false, text);
+        if !self.is_updated()? {
+            self.tell(now, false, format!("{SHOP} is still being updated: {spread}"));
             return Ok(());
         }
         self.seen.insert(Chapter::Update, format!("{SHOP} stays spread over the zones ({spread})"));

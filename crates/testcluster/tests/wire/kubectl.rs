@@ -112,7 +112,9 @@ fn a_list_is_applied_changed_and_deleted() {
     kubectl.says("get configmap settings -n shop -o jsonpath={.data.a}", "2");
     let typo = kubectl.file("typo.yaml", &LIST.replace("image: \"web:1\"", "imagee: \"web:1\""));
     kubectl.refuses(&format!("apply -f {typo}"), "imagee");
-    kubectl.says(&format!("delete -f {list}"), "deployment.apps \"web\"");
+    // Its namespace goes first, and with it all that is in it, at once.
+    kubectl.says(&format!("delete -f {list} --ignore-not-found"), "namespace \"shop\" deleted");
+    kubectl.refuses("get namespace shop", "not found");
 }
 
 #[test]

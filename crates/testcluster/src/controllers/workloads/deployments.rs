@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{CONTROLLER, all, by_controller, owner_reference, replicas};
 use crate::StatusError;
@@ -190,12 +190,28 @@ fn conditions(rollout: &Rollout, ready: u64) -> [Value; 2] {
 
 /// Ten digits that follow from the template.
 fn template_hash(deployment: &Value) -> String {
-    let template = at(deployment, &["spec", "template"]).map(Value::to_string).unwrap_or_default();
+    let template =
+        at(deployment, &["spec", "template"]).map(|told| meant(told).to_string()).unwrap_or_default();
     // FNV-1a: any function will do that gives the same for the same text in every run.
     let hash = template.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     format!("{:010x}", hash & 0xff_ffff_ffff)
+}
+
+/// A template without what says nothing: clients in Go write it, others leave it out, and it is one template.
+fn meant(told: &Value) -> Value {
+    let says_nothing = |key: &str, value: &Value| {
+        value.is_null() || key == "resources" && value.as_object().is_some_and(Map::is_empty)
+    };
+    match told {
+        Value::Object(map) => {
+            let said = map.iter().filter(|(key, value)| !says_nothing(key, value));
+            Value::Object(said.map(|(key, value)| (key.clone(), meant(value))).collect())
+        }
+        Value::Array(list) => list.iter().map(meant).collect(),
+        other => other.clone(),
+    }
 }
 
 fn replica_set(deployment: &Value, set_name: &str, wanted: u64, revision: u64) -> Value {
@@ -246,6 +262,17 @@ mod tests {
         ] {
             assert_eq!(step(current, older), expected, "{why}");
         }
+    }
+
+    #[test]
+    fn what_says_nothing_makes_no_other_template() {
+        let hash = |template: Value| template_hash(&json!({"spec": {"template": template}}));
+        let terse = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}});
+        let wordy = json!({"metadata": {"creationTimestamp": null, "labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "resources": {}}]}});
+        let other = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "d"}]}});
+        assert_eq!(hash(terse.clone()), hash(wordy));
+        assert_ne!(hash(terse), hash(other));
     }
 
     #[test]

@@ -122,14 +122,18 @@ mod tests {
     fn a_document_is_written_byte_by_byte() {
         let told = json!({"swagger": "2.0", "info": {"title": "t"}, "paths": {},
             "definitions": {"A": {"type": "object", "x-b": [1]}}});
-        let written = document(&told);
-        let expected: &[u8] = b"\x0a\x032.0\x12\x03\x0a\x01t\x42\x00\x4a\x24\x0a\x22\
-            \x0a\x01A\x12\x1d\xb2\x01\x08\x0a\x06object\xfa\x01\x0e\x0a\x03x-b\x12\x07\x12\x03[1]";
-        // The lengths, from the inside: any 2 + 3 = 5; named 5 + 2 + 5 = 12; type 2 + 6 = 8.
-        let any = 2 + 3;
-        let named = 2 + 3 + 2 + any;
-        let schema = 3 + 8 + 3 + named;
-        assert_eq!(written.len(), 5 + 5 + 2 + 2 + (2 + 3 + 2 + schema));
-        assert_eq!(&written[..14], &expected[..14]);
+        let expected: [&[u8]; 7] = [
+            b"\x0a\x032.0",
+            b"\x12\x03\x0a\x01t",
+            b"\x42\x00",
+            // The definitions, 2 + 31 bytes; the one of them, 3 + 2 + 26.
+            b"\x4a\x21\x0a\x1f\x0a\x01A\x12\x1a",
+            // Its type, 22 << 3 | 2 = 178, of 8 bytes.
+            b"\xb2\x01\x08\x0a\x06object",
+            // Its extension, 31 << 3 | 2 = 250, of 5 + 2 + 5 bytes.
+            b"\xfa\x01\x0c\x0a\x03x-b",
+            b"\x12\x05\x12\x03[1]",
+        ];
+        assert_eq!(document(&told), expected.concat());
     }
 }
