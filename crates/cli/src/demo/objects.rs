@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 pub(super) const NAMESPACE: &str = "default";
 /// The Deployment that is rolled out, and loses pods with a node.
 pub(super) const SHOP: &str = "shop";
+/// The pod that waits.
+pub(super) const WHALE: &str = "whale";
 pub(super) const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 pub(super) const GPU: &str = "example.com/gpu";
 /// The largest pod of the stream has to fit; and no node is as large as the pod that waits for one wants it.
@@ -188,7 +190,7 @@ pub(super) fn inference(name: &str) -> Value {
 pub(super) fn whale() -> Value {
     let container = json!({"name": "main", "image": "registry.example/whale:1",
                            "resources": {"requests": {"cpu": "64", "memory": "16Gi"}}});
-    whole("whale", "whale", json!({"containers": [container]}))
+    whole(WHALE, WHALE, json!({"containers": [container]}))
 }
 
 /// A Deployment whose pods must be spread over the zones.
@@ -196,7 +198,7 @@ pub(super) fn shop(replicas: usize) -> Value {
     let labels = json!({"app": SHOP});
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": SHOP, "namespace": NAMESPACE},
         "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
-            "strategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
             "template": {"metadata": {"labels": labels}, "spec": {
                 "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": ZONE_LABEL,
                     "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": labels},

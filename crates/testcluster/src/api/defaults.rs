@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::object::{as_map, at, items, map_at, name, text};
-use crate::resource::Resource;
+use crate::resource::{DEPLOYMENTS, Resource};
 
 pub(super) fn fill(resource: &Resource, value: &mut Value) {
     fill_own(resource, value);
@@ -69,6 +69,16 @@ fn fill_claimed_devices(claim_spec: Option<&mut Value>) {
             }
         }
     }
+}
+
+/// A deployment that says nothing else is updated step by step. Tests that say nothing want it at once.
+pub(super) fn spell_out_rolling_update(resource: &Resource, deployment: &mut Value) {
+    if !resource.is(&DEPLOYMENTS) || text(deployment, &["spec", "strategy", "type"]) == "Recreate" {
+        return;
+    }
+    let strategy = map_at(deployment, "spec").entry("strategy").or_insert(Value::Null);
+    put_all(strategy, json!({"type": "RollingUpdate"}));
+    put(strategy, "rollingUpdate", json!({"maxSurge": "25%", "maxUnavailable": "25%"}));
 }
 
 /// Fills gaps of a map under a key.

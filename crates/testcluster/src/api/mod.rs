@@ -60,6 +60,8 @@ pub(crate) struct Caller {
     pub(crate) field_manager: String,
     /// May not say what a claim has got, and who uses it.
     pub(crate) denied_claim_bindings: bool,
+    /// Unknown fields and values of a wrong type are refused.
+    pub(crate) strict: bool,
 }
 
 impl Caller {

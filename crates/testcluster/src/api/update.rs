@@ -130,6 +130,7 @@ impl Api {
         caller: &Caller,
     ) -> Result<Arc<StoredObject>, StatusError> {
         check_preconditions(place, old, &new, caller)?;
+        admission::fields_are_known(place.resource.stored_as(), Some(&old.value), &new, caller)?;
         keep_identity(&old.value, &mut new);
         let mut new = if caller.trusted && subresource.is_empty() {
             new

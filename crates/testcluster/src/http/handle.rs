@@ -118,12 +118,21 @@ fn respond(
             _ => Err(StatusError::method_not_allowed()),
         };
     }
+    if needs_a_container(&target.subresource) {
+        server.api.get(ObjectAddress::new(resource, &target.namespace, &target.name))?;
+        return Err(StatusError::nothing_runs(&target.name, &target.subresource));
+    }
     match verb {
         "get" | "list" | "watch" => reading(server, asked, target, verb),
         "create" | "update" | "patch" => writing(server, asked, target, verb, &user),
         "delete" | "deletecollection" => deleting(server, asked, target, &user),
         _ => Err(StatusError::method_not_allowed()),
     }
+}
+
+/// Subresources of a pod that are about what runs in it.
+fn needs_a_container(subresource: &str) -> bool {
+    matches!(subresource, "log" | "exec" | "attach" | "portforward")
 }
 
 fn reading(

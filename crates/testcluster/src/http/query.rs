@@ -76,6 +76,7 @@ impl Query {
             dry_run: self.text("dryRun") == "All",
             field_manager: self.text("fieldManager").to_owned(),
             denied_claim_bindings: false,
+            strict: self.text("fieldValidation") == "Strict",
         }
     }
 }

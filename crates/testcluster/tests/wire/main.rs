@@ -8,6 +8,7 @@ mod custom_resources;
 mod devices;
 mod discovery;
 mod faults;
+mod kubectl;
 mod lists;
 mod objects;
 mod patches;
