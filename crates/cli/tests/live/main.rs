@@ -31,4 +31,5 @@ mod recording;
 mod scenarios;
 mod serving;
 mod tells;
+mod tracing;
 mod volumes;
