@@ -15,6 +15,7 @@ use supercargo_live::{
     scheduler::meter::{self, Attempted, DecidedBy, Meter, QueueStats},
     world::{self, Lines, Refused, Reply, Request, Unanswered, World},
 };
+use supercargo_model::{Name, Pod};
 use supercargo_server::{
     BoxFuture, Clock,
     metrics::{
@@ -24,7 +25,8 @@ use supercargo_server::{
     },
 };
 
-use super::feature_gates::FeatureGates;
+use super::{feature_gates::FeatureGates, spans::Spans};
+use crate::version::{COMMIT, VERSION};
 
 /// What kube-scheduler counts a pod in flight as, among the events that are kept for such pods.
 const POD_POPPED: &str = "PodPopped";
@@ -35,6 +37,8 @@ pub(crate) struct MetricsMeter {
     profiles: HashMap<String, ProfileMetrics>,
     lease: String,
     last: Mutex<Last>,
+    /// Of attempts, if somebody collects them.
+    spans: Option<Spans>,
 }
 
 /// What was told last: counters grow by the difference.
@@ -47,7 +51,7 @@ struct Last {
 impl MetricsMeter {
     /// Nothing yet.
     pub(crate) fn new(configuration: &Configuration, gates: &FeatureGates, disabled: &[String]) -> Self {
-        let build = BuildInfo::new(env!("CARGO_PKG_VERSION"), "");
+        let build = BuildInfo::new(VERSION, COMMIT);
         let metrics = Arc::new(Metrics::new(&build, Clock::system()).without(disabled));
         for (name, stage, on) in gates.all() {
             metrics.feature(name, stage, on);
@@ -63,8 +67,15 @@ impl MetricsMeter {
             profiles: configuration.profiles.iter().map(profile).collect(),
             lease: configuration.leader_election.resource_name.clone(),
             last: Mutex::default(),
+            spans: None,
             metrics,
         }
+    }
+
+    /// The same, and spans are made of what is told.
+    #[must_use]
+    pub(super) fn with_spans(self, spans: Option<Spans>) -> Self {
+        Self { spans, ..self }
     }
 
     /// For whoever serves them.
@@ -93,12 +104,33 @@ impl MetricsMeter {
 }
 
 impl Meter for MetricsMeter {
+    fn tries(&self, pod: &Pod, attempt: u32) {
+        if let Some(spans) = &self.spans {
+            spans.tries(pod, attempt);
+        }
+    }
+
+    fn binding_step(&self, pod: &Pod, point: Point, code: Option<Code>, took: Duration) {
+        if let Some(spans) = &self.spans {
+            spans.binding_step(pod, point, code, took);
+        }
+    }
+
+    fn ended(&self, pod: &Pod, node: Option<&Name>, how: Attempted, _took: Duration) {
+        if let Some(spans) = &self.spans {
+            spans.ended(pod, node, how);
+        }
+    }
+
     fn decided(&self, _profile: &str, by: DecidedBy, took: Duration) {
         let path = match by {
             DecidedBy::Memory => Path::Fast,
             DecidedBy::Asking => Path::Slow,
         };
         self.metrics.scheduling.decided(path, took);
+        if let Some(spans) = &self.spans {
+            spans.decided(by);
+        }
     }
 
     fn attempted(&self, profile: &str, how: Attempted, took: Duration) {
@@ -199,6 +231,9 @@ impl Meter for MetricsMeter {
     fn point(&self, profile: &str, point: Point, code: Option<Code>, took: Duration) {
         if let (Some(profile), Some(point)) = (self.profiles.get(profile), extension_point(point)) {
             profile.ran(point, status(code), took);
+        }
+        if let Some(spans) = &self.spans {
+            spans.point(point, code, took);
         }
         let operation = match point {
             Point::Filter => Operation::PredicateEvaluation,

@@ -32,4 +32,5 @@ mod recording;
 mod scenarios;
 mod serving;
 mod tells;
+mod tracing;
 mod volumes;
