@@ -162,6 +162,17 @@ pub trait Filter: Send + Sync {
         Vec::new()
     }
 
+    /// What the pod is allotted on a node that will do, such as devices, by name; for whoever asks.
+    fn allotments(
+        &self,
+        _prepared: &Prepared,
+        _cluster: &Cluster,
+        _pod: &Pod,
+        _node: &NodeInfo,
+    ) -> Vec<Detail> {
+        Vec::new()
+    }
+
     /// What tells a refused node from others that were refused for the same reason, in a summary over many. All of them are
     /// asked about: it should cost no more than the refusal did.
     fn kinds(

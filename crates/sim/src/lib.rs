@@ -14,6 +14,7 @@ pub mod placement_tests;
 pub mod priority_classes;
 pub mod replay;
 pub mod report;
+pub mod resource_claims;
 pub mod sampling;
 pub mod selectors;
 pub mod simulate;

@@ -43,6 +43,7 @@ impl Scheduler {
         if extender_calls::take_part(self.engine.extenders(), &pod) {
             return self.call_extenders_when_possible(popped);
         }
+        self.meter.tries(&pod, popped.attempts);
         let Some(placement) = self.decide(&pod) else {
             self.queue.done(&pod.uid);
             return;
@@ -278,6 +279,7 @@ impl Scheduler {
             Reason::SchedulerError => Attempted::Error,
         };
         self.meter.attempted(&pod.spec.scheduler_name, how, now - started);
+        self.meter.ended(pod, None, how, now - started);
         tracing::info!(target: PODS_TARGET, pod = %pod.key(), reason = message, "not scheduled");
         self.recorder.keep(pod, || RecordKind::Failed {
             message: message.to_owned(),

@@ -7,6 +7,7 @@ mod constraints;
 mod counters;
 mod outcome;
 mod pools;
+mod reasons;
 mod search;
 mod selectors;
 mod totals;
@@ -16,6 +17,7 @@ use supercargo_model::{
     devices::{ClaimAllocation, Devices, ResourceClaim},
 };
 
+pub use reasons::{DeviceExamination, ExaminedDevice, ExaminedRequest, Obstacle, examine};
 pub use selectors::SelectorCache;
 pub use totals::devices_of_class;
 

@@ -6,7 +6,7 @@ use futures_util::future::{Either, select};
 use serde_json::Value;
 use supercargo_framework::{
     Status, Verdict,
-    handle::{Dependency, HandleRef, LogLevel, ObjectReference, Occurrence, View},
+    handle::{AwaitOutcome, Dependency, HandleRef, LogLevel, Measurement, ObjectReference, Occurrence, View},
 };
 use supercargo_model::{
     Key, Kind, Name, Pod,
@@ -74,10 +74,34 @@ pub(super) async fn bind(binding: &ClaimBinding<'_>, mut plan: ClaimPlan) -> Ver
         action: "Scheduling".into(),
         note: format!("waiting for binding conditions for device on node {node}"),
     });
+    let start = handle.connected()?.uptime();
     let ready = Box::pin(until_ready(handle, &plan, timeout));
-    match select(ready, Box::pin(handle.sleep(timeout))).await {
+    let ready = match select(ready, Box::pin(handle.sleep(timeout))).await {
         Either::Left((ready, _)) => ready,
         Either::Right(_) => Err(Status::error("device binding timeout: context deadline exceeded")),
+    };
+    tell_wait(binding, &plan, &ready, handle.connected()?.uptime().saturating_sub(start));
+    ready
+}
+
+/// Counts how waiting for devices has ended.
+fn tell_wait(binding: &ClaimBinding<'_>, plan: &ClaimPlan, ready: &Verdict, took: Duration) {
+    let message = ready.as_ref().err().map(Status::message);
+    let outcome = match message.as_deref() {
+        None => AwaitOutcome::Ready,
+        Some(why) if why.starts_with("device binding timeout") => AwaitOutcome::TimedOut,
+        Some(why) if why.starts_with("device binding failed") => AwaitOutcome::Failed,
+        Some(_) => AwaitOutcome::Unknown,
+    };
+    let allocations = plan.claims.iter().filter_map(|planned| planned.claim.allocation.as_ref());
+    for device in allocations.flat_map(|allocation| &allocation.devices.results) {
+        binding.handle.measure(Measurement::DeviceAwaited {
+            profile: binding.pod.spec.scheduler_name.clone(),
+            driver: device.driver.clone(),
+            has_conditions: !device.binding_conditions.is_empty(),
+            outcome,
+            took,
+        });
     }
 }
 

@@ -6,6 +6,7 @@ mod bind;
 mod claims;
 mod conditions;
 mod cycle;
+mod details;
 mod events;
 mod extended;
 mod fast;
@@ -22,6 +23,7 @@ use serde::Deserialize;
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
     assumed::ReserveCycle,
+    details::Detail,
     event::EventInterest,
     handle::{Effect, HandleRef, LogLevel, Verb, Work},
     normalize,
@@ -221,6 +223,19 @@ impl Filter for DynamicResources {
         let question = self.question(cluster, pod, claims);
         self.answers().of(question).check(question, node)?;
         claims.check_allocated(cluster, node, self.binding_timeout)
+    }
+
+    fn details(&self, prepared: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        let Ok(claims) = prepared.get::<Arc<PodClaims>>() else { return Vec::new() };
+        details::of_refusal(claims, cluster, pod, node, self.binding_timeout)
+    }
+
+    fn allotments(&self, prepared: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        let Ok(claims) = prepared.get::<Arc<PodClaims>>() else { return Vec::new() };
+        match self.find(cluster, pod, claims, node) {
+            Ok(found) => details::of_allotment(claims, cluster, found.unwrap_or_default(), node),
+            Err(_) => Vec::new(),
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use supercargo_framework::handle::{ApiError, ApiFailure, ApiRequest, ApiResource, HandleRef, Verb};
+use supercargo_framework::handle::{
+    ApiError, ApiFailure, ApiRequest, ApiResource, HandleRef, Measurement, Verb,
+};
 use supercargo_model::{
     Key, Kind, Name, Pod,
     devices::{ClaimAllocation, EXTENDED_RESOURCE_CLAIM, ResourceClaim},
@@ -159,6 +161,7 @@ impl ClaimWriter<'_> {
         });
         let key = Key::new(claim.namespace.clone(), "");
         let made = self.handle.send(ApiRequest::new(Verb::Create, CLAIMS, key, object)).await;
+        self.handle.measure(Measurement::ClaimCreated { success: made.is_ok() });
         made.map_err(|error| format!("create claim for extended resources {namespace}/: {error}"))
     }
 

@@ -3,6 +3,7 @@
 //! A scheduler is judged by what it could know. Its watches tell up to which version it has heard of pods and nodes; what
 //! others did after that, and it decided before it heard of it, is nobody's fault.
 
+mod devices;
 mod evictions;
 mod reading;
 mod wire;
@@ -99,6 +100,7 @@ struct State {
     bound_by: BTreeMap<String, String>,
     /// Which claim a volume is for, by uid.
     volumes: BTreeMap<String, String>,
+    devices: devices::DeviceBook,
     evictions: Vec<Eviction>,
     conduct: Conduct,
     /// When anything happened that can spoil what was planned: nodes, faults, others' bindings.
@@ -236,6 +238,7 @@ impl Rules {
         state.bound.clear();
         state.nodes.clear();
         state.volumes.clear();
+        state.devices.restored();
         state.conduct.restored();
         let now = self.clock.uptime();
         for view in state.processes.values_mut() {
