@@ -132,6 +132,12 @@ impl AssumedObjects {
         ahead.map(|ahead| ahead.told.as_ref())
     }
 
+    /// Whether the server has still to tell of something that was written for a pod which is bound.
+    pub fn are_awaited(&self) -> bool {
+        let is_bound = |uid: &Name| !self.of_pod.contains_key(uid);
+        self.ahead.values().any(|ahead| ahead.needed_by.iter().any(is_bound))
+    }
+
     /// How many objects are ahead of the server.
     pub fn len(&self) -> usize {
         self.ahead.len()

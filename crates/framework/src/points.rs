@@ -212,6 +212,11 @@ pub trait PostFilter: Send + Sync {
     fn foregone(&self, _cluster: &Cluster, _pod: &Pod, _resolvable: &Resolvable<'_>) -> Option<NotNominated> {
         None
     }
+
+    /// How many pods the plugin keeps something for at the moment. With the last pod that is none.
+    fn kept(&self) -> usize {
+        0
+    }
 }
 
 /// What a plugin finds before the feasible nodes are scored.
@@ -283,6 +288,11 @@ pub trait Reserve: Send + Sync {
     /// It will not be placed there after all. Must not fail, and may be called without a reserve before it. What was
     /// assumed is taken back without the plugin's doing.
     fn unreserve(&self, pod: &Pod, node: &str);
+
+    /// How many pods the plugin keeps something for at the moment. With the last pod that is none.
+    fn kept(&self) -> usize {
+        0
+    }
 }
 
 /// Lets a waiting pod through, or refuses it. Clones are the same; the first answer counts.

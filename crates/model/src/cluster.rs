@@ -5,7 +5,7 @@
 mod trial;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, OnceLock},
 };
 
@@ -182,6 +182,10 @@ pub struct Cluster {
     replica_sets: HashMap<Key, PodOwner>,
     stateful_sets: HashMap<Key, PodOwner>,
     volumes: BTreeMap<Name, PersistentVolume>,
+    /// The volumes that are for a claim; under `None`, those that are for any.
+    volumes_by_claim: HashMap<Option<Key>, BTreeSet<Name>>,
+    /// How often claims, volumes, and what else is about storage have changed.
+    storage_changes: u64,
     claims: HashMap<Key, PersistentVolumeClaim>,
     storage_classes: HashMap<Name, StorageClass>,
     csi_nodes: HashMap<Name, CsiNode>,
@@ -255,6 +259,23 @@ impl Cluster {
         &self.changes
     }
 
+    /// How much is kept of all that nodes and pods name, by what it is. All of it goes with the objects.
+    pub fn kept(&self) -> BTreeMap<&'static str, usize> {
+        let (label_keys, label_values) = self.label_columns.kept();
+        BTreeMap::from([
+            ("taint classes", self.columns.taint_class_count()),
+            ("scalar resources", self.columns.scalar_count()),
+            ("label keys", label_keys),
+            ("label values", label_values),
+            ("images", self.images.len()),
+            ("zones", self.zones.len()),
+            ("pod classes", self.groups.iter().count()),
+            ("pods without their node", self.orphaned.len()),
+            ("taken ports", self.taken_ports.len()),
+            ("used claims", self.claim_users.len()),
+        ])
+    }
+
     /// Whether a pod on a known node uses a claim.
     pub fn is_claim_used(&self, claim: &Key) -> bool {
         self.claim_users.contains_key(claim)
@@ -310,6 +331,23 @@ impl Cluster {
     /// A claim.
     pub fn claim(&self, key: &Key) -> Option<&PersistentVolumeClaim> {
         self.claims.get(key)
+    }
+
+    /// The volumes that a claim may be bound to, as far as volumes say whom they are for: first those that are for any, then
+    /// those that are for it; both by name.
+    pub fn volumes_for<'a>(&'a self, claim: &Key) -> impl Iterator<Item = &'a PersistentVolume> + use<'a> {
+        let names = [None, Some(claim.clone())].map(|whom| self.volumes_by_claim.get(&whom));
+        names.into_iter().flatten().flatten().filter_map(|name| self.volumes.get(name))
+    }
+
+    /// A number that grows whenever claims, volumes, their classes, or what nodes say about storage change.
+    pub fn storage_revision(&self) -> u64 {
+        self.storage_changes
+    }
+
+    /// Whether any node says which volumes it can attach.
+    pub fn has_csi_nodes(&self) -> bool {
+        !self.csi_nodes.is_empty()
     }
 
     /// A storage class.
@@ -546,6 +584,41 @@ impl Cluster {
         self.devices.class(&key.name).cloned()
     }
 
+    fn find_volume(&self, key: &Key) -> Option<PersistentVolume> {
+        self.volume(&key.name).cloned()
+    }
+
+    fn put_volume(&mut self, volume: PersistentVolume) {
+        if self.volume(&volume.name) == Some(&volume) {
+            // Objects that say the same may be of different versions, and the newest counts.
+            self.volumes.insert(volume.name.clone(), volume);
+            return;
+        }
+        self.take_volume(&volume.name);
+        let whom = claim_of(&volume);
+        self.volumes_by_claim.entry(whom).or_default().insert(volume.name.clone());
+        self.volumes.insert(volume.name.clone(), volume);
+        self.changed(Kind::PersistentVolume);
+    }
+
+    fn remove_volume(&mut self, key: &Key) {
+        if self.take_volume(&key.name).is_some() {
+            self.changed(Kind::PersistentVolume);
+        }
+    }
+
+    fn take_volume(&mut self, name: &str) -> Option<PersistentVolume> {
+        let volume = self.volumes.remove(name)?;
+        let whom = claim_of(&volume);
+        if let Some(names) = self.volumes_by_claim.get_mut(&whom) {
+            names.remove(&volume.name);
+            if names.is_empty() {
+                self.volumes_by_claim.remove(&whom);
+            }
+        }
+        Some(volume)
+    }
+
     fn put_custom(&mut self, object: CustomObject) {
         let key = object.key();
         if self.custom(object.api, &key) != Some(&object) {
@@ -562,8 +635,10 @@ impl Cluster {
 
     /// An object of a kind that is kept in a map has changed.
     fn changed(&mut self, kind: Kind) {
-        if kind.invalidates() == Invalidates::Everything {
-            self.changes.note(Invalidation::Everything);
+        match kind.invalidates() {
+            Invalidates::Everything => self.changes.note(Invalidation::Everything),
+            Invalidates::Storage => self.storage_changes += 1,
+            Invalidates::Touched | Invalidates::Nothing => {}
         }
     }
 }
@@ -777,6 +852,12 @@ impl Cluster {
         }
         self.zones.retain(|(_, nodes)| !nodes.is_empty());
     }
+}
+
+/// The claim that a volume is for.
+fn claim_of(volume: &PersistentVolume) -> Option<Key> {
+    let claim = volume.claim.as_ref()?;
+    Some(Key::new(claim.namespace.clone().unwrap_or_default(), claim.name.clone().unwrap_or_default()))
 }
 
 /// The names of a node's images, each once.

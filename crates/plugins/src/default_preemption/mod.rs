@@ -265,6 +265,10 @@ impl PostFilter for DefaultPreemption {
         true
     }
 
+    fn kept(&self) -> usize {
+        self.under_way.len()
+    }
+
     fn preempt(&self, cycle: &mut dyn PreemptionCycle, pod: &Arc<Pod>, nomination: &Nomination) {
         if let Some(handle) = self.handle.get() {
             self.evict(handle, cycle, pod, nomination);

@@ -11,11 +11,17 @@ use super::{
     objects::{self, FOREIGN_SCHEDULER, KINDS, NAMESPACES, SECOND_SCHEDULER, Wanted},
     plan::{Act, ExtenderMode, FaultyVerb, GuestMode, RequestFault},
     rules::{name_of, text},
-    run::Simulation,
+    run::{Replica, Simulation},
 };
 
 /// How long pods outlive their node's object.
 const ORPHANS_END_AFTER: Duration = Duration::from_secs(40);
+/// How long news are on their way.
+const HEARD_AFTER: Duration = Duration::from_millis(2);
+/// How long watches are late when a leader goes.
+const LATE_FOR: Duration = Duration::from_secs(40);
+/// How many times less late the watch of the leader that goes is.
+const LEADER_IS_LESS_LATE: u32 = 10;
 
 /// Something that follows from what was done before.
 pub(super) enum Later {
@@ -280,6 +286,7 @@ impl Simulation<'_> {
                     }
                 }
             }
+            Act::LeaderGoes { .. } => self.leader_goes(act),
             Act::Extender { mode, seconds } => {
                 self.extender.set(mode);
                 self.rules.extender_changed();
@@ -343,6 +350,29 @@ impl Simulation<'_> {
             Act::ClockStep { seconds, .. } => link.set_clock_off(SignedDuration::from_secs(seconds)),
             _ => {}
         }
+    }
+
+    fn leader_goes(&mut self, act: &Act) {
+        let Act::LeaderGoes { template, count, after_millis, late_millis, frozen_seconds } = *act else {
+            return;
+        };
+        let leads = |replica: &Replica| !replica.elects || self.rules.leads(&replica.process_name());
+        let Some(leader) = self.replicas.iter().position(leads) else { return };
+        let late = Duration::from_millis(late_millis);
+        self.replicas[leader].link.set_watch_slower("pods", late / LEADER_IS_LESS_LATE);
+        (0..count).for_each(|_| self.create_pod(template, false, 0));
+        // The others know that the pods wait, and not what becomes of them.
+        self.executor.run_for(HEARD_AFTER);
+        for index in (0..self.replicas.len()).filter(|index| *index != leader) {
+            self.replicas[index].link.set_watch_slower("pods", late);
+            self.after(LATE_FOR, Later::LinkMended(index));
+        }
+        self.executor.run_for(late / LEADER_IS_LESS_LATE + Duration::from_millis(after_millis));
+        match frozen_seconds {
+            0 => self.happens_to_scheduler(&Act::Restart { process: 0 }, leader),
+            seconds => self.happens_to_scheduler(&Act::Pause { process: 0, seconds }, leader),
+        }
+        (0..count).for_each(|_| self.create_pod(template, false, 0));
     }
 
     /// Something that was done before has its consequence.

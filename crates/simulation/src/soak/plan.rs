@@ -271,6 +271,15 @@ pub enum Act {
     Restart {
         process: u64,
     },
+    /// The leader goes in the middle of its work: asked to stop, or stopped in its tracks if it stands still for some seconds.
+    /// Watches show pods late then, its own a little, the others' a lot.
+    LeaderGoes {
+        template: u64,
+        count: u64,
+        after_millis: u64,
+        late_millis: u64,
+        frozen_seconds: u64,
+    },
     Pause {
         process: u64,
         seconds: u64,
@@ -378,6 +387,7 @@ impl Act {
                 | LinkDown { .. }
                 | Kill { .. }
                 | Restart { .. }
+                | LeaderGoes { .. }
                 | Pause { .. }
                 | ClockStep { .. }
                 | Extender { .. }

@@ -97,6 +97,13 @@ pub(super) struct Replica {
     pub(super) away: bool,
 }
 
+impl Replica {
+    /// The name of its process, which no other process has.
+    pub(super) fn process_name(&self) -> String {
+        format!("{}#{}", self.name, self.starts)
+    }
+}
+
 /// A cluster, and those who live in it.
 pub(super) struct Simulation<'a> {
     pub(super) plan: &'a Plan,
@@ -234,7 +241,7 @@ impl<'a> Simulation<'a> {
     pub(super) fn start(&mut self, index: usize) {
         let replica = &mut self.replicas[index];
         (replica.away, replica.starts) = (false, replica.starts + 1);
-        let name = format!("{}#{}", replica.name, replica.starts);
+        let name = replica.process_name();
         self.rules.started(&name, replica.elects);
         self.history.say(&name, "starts");
         let tap = Arc::new(Tap { rules: self.rules.clone(), process: name.clone() });

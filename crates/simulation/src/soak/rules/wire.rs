@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use supercargo_live::world::{Method, Request};
 
-use super::{Eviction, Rules, SimulationRule, text};
+use super::{Eviction, HandOver, Rules, SimulationRule, State, text};
 use crate::{
     soak::conduct::Answered,
     world::{Wiretap, resource_in},
@@ -182,8 +182,10 @@ impl Rules {
             let victim = text(&body, &["preconditions", "uid"]).to_owned();
             let mut state = self.state();
             let Some(pod) = state.bound.get(&victim) else { return };
-            let (victim, node) = (pod.pod.clone(), pod.node.clone());
-            state.evictions.push(Eviction { at: self.clock.uptime(), by: process.to_owned(), victim, node });
+            let (uid, victim, node) = (victim, pod.pod.clone(), pod.node.clone());
+            state.is_evicted(process, &uid, &node);
+            let at = self.clock.uptime();
+            state.evictions.push(Eviction { at, by: process.to_owned(), victim, node });
         }
     }
 
@@ -207,6 +209,9 @@ impl Rules {
         let changed = state.lease.holder != held;
         let stolen = state.lease.stolen_by(process, sent);
         let until = sent + state.lease.duration;
+        if changed {
+            state.is_handed_over(process, held.is_some(), self.clock.uptime());
+        }
         state.lease.holder = held.clone();
         state.lease.until.insert(process.to_owned(), until);
         drop(state);
@@ -227,6 +232,23 @@ impl Rules {
         let Some(view) = state.processes.get_mut(process) else { return };
         let heard = view.delivered.entry(resource.to_owned()).or_default();
         heard.push((now, version));
+    }
+}
+
+impl State {
+    /// The lease is given back, or taken by somebody who did not have it.
+    fn is_handed_over(&mut self, process: &str, is_taken: bool, now: Duration) {
+        let before = self.lease.given_back.take();
+        if is_taken {
+            if let Some(view) = self.processes.get_mut(process) {
+                view.takes_over = before.map(|hand_over| HandOver { at: now, ..hand_over });
+            }
+            return;
+        }
+        let is_own = |uid: &String| self.bound_by.get(uid).is_some_and(|by| by == process);
+        let own = self.bound.iter().filter(|(uid, _)| is_own(uid));
+        let version = own.map(|(_, pod)| pod.version).max().unwrap_or(0);
+        self.lease.given_back = Some(HandOver { from: process.to_owned(), version, at: now });
     }
 }
 
