@@ -22,7 +22,7 @@ use supercargo_live::{
 use supercargo_manifest::{Problem, Problems};
 use supercargo_model::Cluster;
 use supercargo_server::metrics::{DecisionTimes, Metrics};
-use supercargo_testcluster::{Kubelets, NOTICE, TestCluster, TestClusterOptions};
+use supercargo_testcluster::{DeviceDriver, Kubelets, NOTICE, TestCluster, TestClusterOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -32,7 +32,7 @@ use crate::{
     run::{WatchedScheduler, runtime, start_watched, stop_on_signal},
     style::harmless,
 };
-use objects::{ZONE_LABEL, cores, node};
+use objects::{ACCELERATORS, ZONE_LABEL, cores, node};
 use screen::{DemoFigures, DemoScreen, ZoneLoad, microseconds};
 use story::Story;
 use stream::{LIFETIME, PodStream};
@@ -122,6 +122,8 @@ fn with_controllers(port: u16) -> TestClusterOptions {
         volumes: Some(Duration::from_millis(200)),
         workloads: true,
         budgets: true,
+        claims: true,
+        driver: Some(DeviceDriver { name: ACCELERATORS.to_owned(), ..DeviceDriver::default() }),
         ..TestClusterOptions::default()
     }
 }
@@ -330,6 +332,11 @@ pub(crate) struct ClusterCommand {
     #[arg(long)]
     no_budgets: bool,
 
+    /// Without a controller for resource claims, and without the driver that publishes devices for nodes with the label
+    /// `testcluster/devices`
+    #[arg(long)]
+    no_devices: bool,
+
     /// Without any of them: nothing happens by itself
     #[arg(long)]
     no_controllers: bool,
@@ -344,6 +351,8 @@ impl ClusterCommand {
             volumes: all.volumes.filter(|_| runs(self.no_volumes)),
             workloads: runs(self.no_workloads),
             budgets: runs(self.no_budgets),
+            claims: runs(self.no_devices),
+            driver: all.driver.filter(|_| runs(self.no_devices)),
             ..all
         }
     }

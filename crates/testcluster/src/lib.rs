@@ -91,7 +91,7 @@ pub use cluster::{ApiServer, ClusterBackup, FaultControl, SeenChange, TestCluste
 pub use failure::StatusError;
 pub use faults::{Fault, FaultPlan, FaultRule, ServerAction};
 pub use http::ResponseBody;
-pub use options::{Kubelets, TestClusterOptions};
+pub use options::{BindingAnswer, DeviceDriver, Kubelets, TestClusterOptions};
 pub use patch::PatchKind;
 pub use referee::{AcceptedBinding, Violation};
 pub use requests::RequestGroup;

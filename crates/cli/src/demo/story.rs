@@ -15,8 +15,8 @@ use supercargo_model::Name;
 use supercargo_testcluster::{ApiServer, StatusError, TestCluster};
 
 use super::objects::{
-    GPU, NAMESPACE, SHOP, WHALE, ZONE_LABEL, failed, number_in, pod, recovered, shop, spare, urgent, version,
-    whale,
+    ACCELERATORS, GPU, NAMESPACE, SHOP, WHALE, ZONE_LABEL, accelerators, device_objects, failed, inference,
+    number_in, pod, recovered, shop, spare, urgent, version, whale,
 };
 use super::screen::{DemoFigures, ZoneLoad};
 
@@ -27,6 +27,9 @@ const URGENT: usize = 2;
 /// So many more ask for spare GPUs than there are: they wait.
 const TOO_MANY: usize = 3;
 const MAX_SPARE: usize = 2000;
+const MAX_CLAIMING: usize = 100;
+/// How the names of pods that claim accelerators begin.
+const INFERENCE: &str = "infer-";
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +37,7 @@ pub(super) enum Chapter {
     Fill,
     Wait,
     Update,
+    Devices,
     Fail,
     Recover,
     Crowd,
@@ -42,10 +46,11 @@ pub(super) enum Chapter {
 }
 
 /// When in a round each chapter begins, as a part of the round.
-const CHAPTERS: [(f64, Chapter); 8] = [
+const CHAPTERS: [(f64, Chapter); 9] = [
     (0.0, Chapter::Fill),
     (0.08, Chapter::Wait),
     (0.18, Chapter::Update),
+    (0.3, Chapter::Devices),
     (0.38, Chapter::Fail),
     (0.56, Chapter::Recover),
     (0.6, Chapter::Crowd),
@@ -60,6 +65,7 @@ impl Chapter {
             Self::Fill => "a cluster filling up",
             Self::Wait => "a pod that waits",
             Self::Update => "a rolling update",
+            Self::Devices => "claims to devices",
             Self::Fail => "a failing node",
             Self::Preempt => "preemption",
             Self::Recover | Self::Crowd | Self::CleanUp => return None,
@@ -94,6 +100,8 @@ pub(super) struct Story<'c> {
     round: usize,
     next: usize,
     replicas: usize,
+    /// How many pods claim two accelerators each: half of them are taken.
+    claiming: usize,
     failed: Option<FailedNode>,
     made: Vec<String>,
     /// The chapters that have begun.
@@ -116,6 +124,7 @@ impl<'c> Story<'c> {
             round: 0,
             next: 0,
             replicas: (nodes / 10).clamp(6, 300),
+            claiming: (accelerators(nodes) / 4).min(MAX_CLAIMING),
             failed: None,
             made: Vec::new(),
             begun: BTreeSet::new(),
@@ -151,6 +160,7 @@ impl<'c> Story<'c> {
             Chapter::Fill => self.fill(now),
             Chapter::Wait => self.wait(now),
             Chapter::Update => self.update(now),
+            Chapter::Devices => self.claim_devices(now),
             Chapter::Fail => self.fail(now).await,
             Chapter::Recover => self.recover(now),
             Chapter::Crowd => self.crowd(now).await,
@@ -221,6 +231,42 @@ impl<'c> Story<'c> {
         Ok(())
     }
 
+    fn claim_devices(&mut self, now: Duration) -> Result<(), Problem> {
+        let count = self.claiming;
+        if count == 0 {
+            return Ok(());
+        }
+        if self.round == 0 {
+            self.cluster.create_many(device_objects()).map_err(refused)?;
+        }
+        for i in 0..count {
+            self.make(inference(&format!("{INFERENCE}{}-{i:03}", self.round)))?;
+        }
+        let text = format!(
+            "{count} pods claim two {ACCELERATORS} each that are attached to the same root of the bus."
+        );
+        self.tell(now, true, text);
+        Ok(())
+    }
+
+    /// Which devices were given away.
+    fn tell_devices(&mut self, now: Duration) -> Result<(), Problem> {
+        let claims = self.cluster.list("resourceclaims", NAMESPACE).map_err(refused)?;
+        let given = |claim: &Value| {
+            let results = claim["status"]["allocation"]["devices"]["results"].as_array()?;
+            let devices: Vec<&str> = results.iter().filter_map(|device| device["device"].as_str()).collect();
+            let pod = claim["metadata"]["ownerReferences"][0]["name"].as_str()?;
+            Some(format!("{pod} has {} on {}", devices.join(" and "), results.first()?["pool"].as_str()?))
+        };
+        let given: Vec<String> = claims.iter().filter_map(given).collect();
+        if let Some(one) = given.first() {
+            let text = format!("{} of {} claims have their devices: {one}", given.len(), claims.len());
+            self.seen.insert(Chapter::Devices, text.clone());
+            self.tell(now, false, text);
+        }
+        Ok(())
+    }
+
     /// Whether all pods of the Deployment are of its last version, and run.
     fn is_updated(&self) -> Result<bool, Problem> {
         let deployment = self.cluster.get("deployments", NAMESPACE, SHOP).map_err(refused)?;
@@ -273,6 +319,7 @@ impl<'c> Story<'c> {
 
     async fn fail(&mut self, now: Duration) -> Result<(), Problem> {
         self.tell_spread(now).await?;
+        self.tell_devices(now)?;
         let pods = self.shop_pods().await?;
         let hosts = pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str().map(str::to_owned));
         let hosts: BTreeSet<String> = hosts.collect();
@@ -299,6 +346,8 @@ impl<'c> Story<'c> {
             // A Deployment makes its pods again; for the others their owner is played here.
             if let Some(i) = number_in(pod_name) {
                 self.cluster.create(pod(i, &format!("{pod_name}r"))).map_err(refused)?;
+            } else if pod_name.starts_with(INFERENCE) {
+                self.make(inference(&format!("{pod_name}r")))?;
             }
         }
         self.tell(now, true, format!("Node {name} fails, and {} pods lose their place.", lost.len()));
@@ -404,7 +453,8 @@ impl<'c> Story<'c> {
     }
 
     fn came_back(&mut self, pod: &str, node: &Name, now: Duration) {
-        let is_again = pod.starts_with(SHOP) || pod.ends_with('r') && number_in(pod).is_some();
+        let is_ours = pod.starts_with(INFERENCE) || number_in(pod).is_some();
+        let is_again = pod.starts_with(SHOP) || pod.ends_with('r') && is_ours;
         let Some(failed) = self.failed.as_mut().filter(|failed| is_again && failed.back < failed.lost) else {
             return;
         };

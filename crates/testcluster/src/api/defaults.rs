@@ -41,7 +41,33 @@ fn fill_own(resource: &Resource, value: &mut Value) {
         }
         "ReplicaSet" | "StatefulSet" | "ReplicationController" => put(value, "spec", json!({"replicas": 1})),
         "Secret" => put_all(value, json!({"type": "Opaque"})),
+        "ResourceClaim" => fill_claimed_devices(value.get_mut("spec")),
+        "ResourceClaimTemplate" => {
+            fill_claimed_devices(value.get_mut("spec").and_then(|spec| spec.get_mut("spec")));
+        }
         _ => {}
+    }
+}
+
+/// Who does not say how many devices wants one.
+fn fill_claimed_devices(claim_spec: Option<&mut Value>) {
+    let requests = claim_spec.and_then(|spec| spec.get_mut("devices")?.get_mut("requests")?.as_array_mut());
+    for request in requests.into_iter().flatten().filter_map(Value::as_object_mut) {
+        let (mut exact, mut alternatives) = (None, None);
+        for (key, part) in request.iter_mut() {
+            match key.as_str() {
+                "exactly" => exact = Some(part),
+                "firstAvailable" => alternatives = part.as_array_mut(),
+                _ => {}
+            }
+        }
+        let asked = exact.into_iter().chain(alternatives.into_iter().flatten());
+        for asked in asked.filter(|asked| asked.is_object()) {
+            put_all(asked, json!({"allocationMode": "ExactCount"}));
+            if text(asked, &["allocationMode"]) == "ExactCount" {
+                put_all(asked, json!({"count": 1}));
+            }
+        }
     }
 }
 

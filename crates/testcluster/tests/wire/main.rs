@@ -5,6 +5,7 @@ mod bindings;
 mod client;
 mod controllers;
 mod custom_resources;
+mod devices;
 mod discovery;
 mod faults;
 mod kubectl;
