@@ -23,6 +23,10 @@ fn main() -> io::Result<()> {
     if is_linked_by_lld() && is_release {
         // Code that is not optimised has very many functions that are alike to the byte: keeping one of each saves a fifth of the binary.
         println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
+        if is_quick_build() && loads_packed_relocations() {
+            // A tenth of what is left.
+            println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+        }
     }
     println!("cargo::rustc-env=SUPERCARGO_COMMIT={}", commit(is_release).unwrap_or_default());
     println!("cargo::rustc-env=SUPERCARGO_RUST={}", rust_version().unwrap_or_default());
@@ -36,6 +40,19 @@ fn is_linked_by_lld() -> bool {
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let chosen = env::var_os("RUSTC_LINKER").is_some() || flags.contains("link");
     target == "x86_64-unknown-linux-gnu" && !chosen
+}
+
+/// Of the profile to try things with, for this machine; what is released (`dist`) has to start with older C libraries too.
+fn is_quick_build() -> bool {
+    env::var("OPT_LEVEL").as_deref() == Ok("0")
+}
+
+/// Whether this machine's C library loads them: glibc from 2.36 on.
+fn loads_packed_relocations() -> bool {
+    let Some(text) = said(Command::new("getconf").arg("GNU_LIBC_VERSION")) else { return false };
+    let numbers = text.trim_start_matches("glibc ").split('.');
+    let version: Vec<u32> = numbers.map_while(|number| number.parse().ok()).collect();
+    version.as_slice() >= [2, 36].as_slice()
 }
 
 /// The commit that is built: as the environment says, or as git does. Only where it is released: a commit of one's own would

@@ -9,7 +9,7 @@ use std::{
 use jiff::Timestamp;
 use supercargo_config::Configuration;
 use supercargo_extender::{Anomaly, CallVerb, How, Watcher};
-use supercargo_framework::{Code, event::ClusterEvent, registry::Point};
+use supercargo_framework::{Code, event::ClusterEvent, handle::AwaitOutcome, registry::Point};
 use supercargo_live::{
     real::RealWorld,
     scheduler::meter::{self, Attempted, DecidedBy, Meter, QueueStats},
@@ -19,8 +19,9 @@ use supercargo_model::{Name, Pod};
 use supercargo_server::{
     BoxFuture, Clock,
     metrics::{
-        ApiClient, Attempt, BuildInfo, Cached, ExtenderResult, ExtenderVerb, ExtensionPoint, Hint, Method,
-        Metrics, Operation, Path, ProfileMetrics, Queue, ScoreAnomaly, Status, Success, Task, VolumeStage,
+        ApiClient, Attempt, AwaitedStatus, BuildInfo, Cached, ExtenderResult, ExtenderVerb, ExtensionPoint,
+        Hint, Method, Metrics, Operation, Path, ProfileMetrics, Queue, ScoreAnomaly, Status, Success, Task,
+        VolumeStage,
     },
 };
 
@@ -149,6 +150,28 @@ impl Meter for MetricsMeter {
 
     fn waited_on_permit(&self, code: Option<Code>, took: Duration) {
         self.metrics.scheduling.waited_on_permit(status(code), took);
+    }
+
+    fn claim_created(&self, success: bool) {
+        let status = if success { AwaitedStatus::Success } else { AwaitedStatus::Failure };
+        self.metrics.scheduling.claim_created(status);
+    }
+
+    fn device_awaited(
+        &self,
+        profile: &str,
+        driver: &str,
+        has_conditions: bool,
+        outcome: AwaitOutcome,
+        took: Duration,
+    ) {
+        let status = match outcome {
+            AwaitOutcome::Ready => AwaitedStatus::Success,
+            AwaitOutcome::Failed => AwaitedStatus::Failure,
+            AwaitOutcome::TimedOut => AwaitedStatus::Timeout,
+            AwaitOutcome::Unknown => AwaitedStatus::Error,
+        };
+        self.metrics.scheduling.device_awaited(profile, driver, has_conditions, status, took);
     }
 
     fn volumes_failed(&self, stage: meter::VolumeStage) {

@@ -12,6 +12,7 @@ mod stage;
 mod asking;
 mod churn;
 mod crowds;
+mod devices;
 mod dry_run;
 mod dynamic_scoring;
 mod election;

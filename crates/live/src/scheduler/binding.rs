@@ -405,7 +405,7 @@ impl Scheduler {
         self.meter.ended(pod, Some(node), Attempted::Scheduled, took);
         // It stays assumed until the watch says the same, if it has not said so before.
         self.queue.bound(popped);
-        self.assumed_objects.keep(&pod.uid);
+        self.assumed_objects.keep(self.engine.cluster_mut(), &pod.uid);
         self.meter.scheduled(popped.attempts, self.world.uptime().saturating_sub(popped.first_queued));
         match self.assumed.get_mut(&pod.uid) {
             Some(assumed) if assumed.gone => drop(self.assumed.remove(&pod.uid)),

@@ -3,7 +3,9 @@
 use std::{any::Any, collections::BTreeMap, sync::Arc, time::Duration};
 
 use supercargo_engine::{Incoming, QueueCounts, QueueingCause};
-use supercargo_framework::{Code, event::ClusterEvent, registry::Point, stopwatch::Stopwatch};
+use supercargo_framework::{
+    Code, event::ClusterEvent, handle::AwaitOutcome, registry::Point, stopwatch::Stopwatch,
+};
 use supercargo_model::{Name, Pod};
 
 use crate::world::SharedWorld;
@@ -107,6 +109,20 @@ pub trait Meter: Send + Sync {
 
     /// A step of binding volumes has failed.
     fn volumes_failed(&self, _stage: VolumeStage) {}
+
+    /// A claim for a pod's extended resources was made, or could not be.
+    fn claim_created(&self, _success: bool) {}
+
+    /// A pod of a profile has waited for a driver's device; whether it was this one that had to become ready.
+    fn device_awaited(
+        &self,
+        _profile: &str,
+        _driver: &str,
+        _has_conditions: bool,
+        _outcome: AwaitOutcome,
+        _took: Duration,
+    ) {
+    }
 
     /// Something that became known about the cluster has been taken in.
     fn handled(&self, _event: ClusterEvent, _took: Duration) {}

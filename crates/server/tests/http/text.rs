@@ -5,8 +5,9 @@ use std::{collections::BTreeSet, time::Duration};
 use supercargo_server::{
     Clock,
     metrics::{
-        Attempt, BuildInfo, CONTENT_TYPE, Cached, Call, ExtenderResult, ExtenderVerb, ExtensionPoint, Hint,
-        Method, Metrics, Operation, Path, Queue, Reload, ScoreAnomaly, Status, Success, Task, VolumeStage,
+        Attempt, AwaitedStatus, BuildInfo, CONTENT_TYPE, Cached, Call, ExtenderResult, ExtenderVerb,
+        ExtensionPoint, Hint, Method, Metrics, Operation, Path, Queue, Reload, ScoreAnomaly, Status, Success,
+        Task, VolumeStage,
     },
 };
 
@@ -39,6 +40,10 @@ fn measure_everything(metrics: &Metrics) {
     Success::ALL.iter().for_each(|&result| scheduling.preemption_ended(result, TOOK));
     Status::ALL.iter().for_each(|&result| scheduling.waited_on_permit(result, TOOK));
     VolumeStage::ALL.iter().for_each(|&stage| scheduling.volume_error(stage));
+    for status in AwaitedStatus::ALL.iter().copied() {
+        scheduling.claim_created(status);
+        scheduling.device_awaited("default-scheduler", "gpu.example.com", true, status, TOOK);
+    }
     Cached::ALL.iter().for_each(|&kind| scheduling.cached(kind, 5));
     Task::ALL.iter().for_each(|&task| drop(scheduling.task(task)));
     Operation::ALL.iter().for_each(|&operation| scheduling.step(operation, TOOK));
