@@ -67,6 +67,8 @@ pub(crate) struct FastPath {
     /// The nodes that were found last, and their totals.
     found: Vec<NodeId>,
     totals: Vec<f64>,
+    /// Those of them that share the highest total.
+    best: Vec<NodeId>,
 }
 
 /// A pod's cycle on the fast path.
@@ -143,7 +145,7 @@ impl FastPath {
         let name = profile.scheduler_name().clone();
         let mut decision = Decision::new(pod, name, input.seed, cluster.node_count());
         decision.brief = Some(brief);
-        if let Some(NotNominated { status, clears }) = not_nominated {
+        if let Some(NotNominated { status, clears, .. }) = not_nominated {
             decision.clears_nomination = clears;
             decision.preemption = Some(Err(status));
         }
@@ -221,8 +223,6 @@ impl FastPath {
             return None;
         }
         laps.lap(Lap::Filter);
-        // By place, so that the choice does not depend on where the search started.
-        found.sort_unstable();
         signature.weigh_among(cluster, found, &mut self.totals);
         if signature.has_failed() {
             return None;
@@ -233,17 +233,18 @@ impl FastPath {
         Some(Placed { placement, path: DecisionPath::Sampled, next_start })
     }
 
-    fn pick_among_found(&self, input: &CycleInput<'_>, evaluated: usize) -> Option<Placement> {
+    fn pick_among_found(&mut self, input: &CycleInput<'_>, evaluated: usize) -> Option<Placement> {
         let cluster = &input.state.cluster;
-        let total = self.totals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let best = || (0..self.found.len()).filter(|i| self.totals[*i] == total);
-        let ties = best().count();
+        let Self { found, totals, best, .. } = self;
+        let total = totals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        best.clear();
+        let tied = found.iter().zip(totals.iter()).filter(|(_, other)| **other == total);
+        best.extend(tied.map(|(id, _)| *id));
+        let ties = best.len();
         let chosen = match input.settings.tie_break {
-            TieBreak::Random => self.found[best().nth(reservoir(ties, input.seed)?)?],
-            TieBreak::First => {
-                let is_best = |id: &&NodeId| best().any(|i| self.found[i] == **id);
-                *cluster.order().iter().find(is_best)?
-            }
+            // By place, so that the choice does not depend on where the search started.
+            TieBreak::Random => *best.select_nth_unstable(reservoir(ties, input.seed)?).1,
+            TieBreak::First => *cluster.order().iter().find(|id| best.contains(id))?,
         };
         let node = cluster.node_at(chosen).name().clone();
         let feasible = self.found.len();

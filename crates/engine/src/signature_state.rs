@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{CLOSED, Cells, FilterPart, NodeFilter, Normalization, OPEN, PluginFailed, RawScores, ScorePart},
+    fast::{
+        CLOSED, Cells, DomainFilter, FilterPart, NodeFilter, Normalization, OPEN, PluginFailed, RawScores,
+        ScorePart,
+    },
     preemption::Rejection,
     profile::{CompiledProfile, Profile, ScoreColumn, Scores},
     vector::{Bounds, Tops, add_weighted, normalized, sum_with_tops, vectorized},
@@ -11,6 +14,7 @@ use supercargo_framework::{
 use supercargo_model::{
     Cluster, Name, NodeId, Pod,
     changes::{Moment, PodChange},
+    storage::Volume,
 };
 
 use crate::{
@@ -23,6 +27,8 @@ use crate::{
 const UPDATE_AT_MOST: usize = 16;
 /// How many columns are kept for their memory when pods of another signature need fewer.
 const SPARE_COLUMNS: usize = 4;
+/// When more nodes than this are opened or closed at once, all nodes are summed up anew.
+const FEW_MOVED: usize = 64;
 /// Nodes are put into classes after so many pods for which the same nodes were open: before, it would not pay.
 const CALM_PODS: u32 = 4;
 
@@ -171,6 +177,8 @@ pub(crate) enum Scope {
 pub(crate) struct SignatureState {
     pod: Arc<Pod>,
     profile: usize,
+    /// How claims and volumes stood when the signature was compiled, if they matter to its pods.
+    storage: Option<u64>,
     scope: Scope,
     filters: Vec<(Name, FilterPart)>,
     columns: Vec<Column>,
@@ -180,6 +188,8 @@ pub(crate) struct SignatureState {
     failed: bool,
     /// The nodes that pass the filters which look only at what nodes are.
     fixed: Vec<f64>,
+    /// Of those, the nodes that pass the filters which look at one node.
+    by_node: Vec<f64>,
     /// The nodes that pass all filters.
     open: Vec<f64>,
     open_count: usize,
@@ -216,12 +226,14 @@ impl SignatureState {
         let mut signature = Self {
             pod: pod.clone(),
             profile: index,
+            storage: storage(cluster, pod),
             scope: Scope::Whole,
             filters,
             columns: Vec::new(),
             has_opaque: false,
             failed: false,
             fixed: Vec::new(),
+            by_node: Vec::new(),
             open: Vec::new(),
             open_count: 0,
             base: Vec::new(),
@@ -254,6 +266,7 @@ impl SignatureState {
         let CompiledProfile { filters, scores } = profile.compile(cluster, pod)?;
         self.pod = pod.clone();
         self.profile = index;
+        self.storage = storage(cluster, pod);
         self.filters = filters;
         self.refusals = None;
         self.calm = Some(0);
@@ -330,6 +343,9 @@ impl SignatureState {
         pod: &Arc<Pod>,
         laps: &mut Laps<'_>,
     ) -> Option<()> {
+        if self.storage.is_some_and(|known| known != cluster.storage_revision()) {
+            return None;
+        }
         if self.scope != scope {
             self.scope = scope;
             if let Some(moment) = self.known_at.take() {
@@ -381,10 +397,12 @@ impl SignatureState {
 
     /// The totals of some open nodes, as if there were no others, in their order.
     pub(crate) fn weigh_among(&mut self, cluster: &Cluster, nodes: &[NodeId], totals: &mut Vec<f64>) {
-        self.spare.clear();
-        self.spare.resize(self.open.len(), CLOSED);
-        for node in nodes {
-            self.spare[node.index()] = OPEN;
+        if self.columns.iter().any(|column| column.reads_open) {
+            self.spare.clear();
+            self.spare.resize(self.open.len(), CLOSED);
+            for node in nodes {
+                self.spare[node.index()] = OPEN;
+            }
         }
         totals.clear();
         totals.resize(nodes.len(), 0.0);
@@ -397,6 +415,10 @@ impl SignatureState {
                 column.bounds.include(column.normalization, score);
                 let points = column.weight * normalized(column.normalization, column.bounds, score);
                 totals.iter_mut().for_each(|total| *total += points);
+                continue;
+            }
+            // Between bounds that are the same, all scores are nothing.
+            if column.is_silent() && column.normalization == Normalization::MinMax {
                 continue;
             }
             let Column { raw, bounds, normalization, weight, .. } = column;
@@ -449,15 +471,15 @@ impl SignatureState {
         }
     }
 
-    /// Tells the filters of a pod that came or left. Whether more nodes than its own must be asked about again.
+    /// Tells the filters of a pod that came or left. Whether other nodes than its own have been opened or closed.
     fn note_filters(&mut self, cluster: &Cluster, change: &PodChange) -> bool {
-        let mut refilter = false;
+        let mut elsewhere = false;
         for (_, filter) in &mut self.filters {
             if let FilterPart::ByDomain(filter) = filter {
-                refilter |= filter.note(cluster, change);
+                elsewhere |= filter.note(cluster, change);
             }
         }
-        refilter
+        elsewhere
     }
 
     fn follow(&mut self, cluster: &Cluster, known_at: Moment, laps: &mut Laps<'_>) -> Option<()> {
@@ -467,15 +489,15 @@ impl SignatureState {
             return Some(());
         }
         self.touched.clear();
-        let mut refilter = false;
+        let mut elsewhere = false;
         let mut restless = false;
         for change in changes.clone() {
             if !self.touched.contains(&change.node) {
                 self.touched.push(change.node);
             }
-            refilter |= self.note_filters(cluster, change);
+            elsewhere |= self.note_filters(cluster, change);
         }
-        let moved = self.update_open(cluster, refilter);
+        let moved = self.update_open(cluster, elsewhere);
         laps.lap(Lap::Filter);
         for change in changes {
             for column in columns_to_update(&mut self.columns, self.scope) {
@@ -587,30 +609,70 @@ impl SignatureState {
 
     fn refilter(&mut self, cluster: &Cluster) {
         self.refusals = None;
+        self.by_node.clear();
+        self.by_node.extend_from_slice(&self.fixed);
+        for (_, filter) in &mut self.filters {
+            if let FilterPart::ByNode(filter) = filter {
+                filter.close(cluster, &mut self.by_node);
+            }
+        }
         self.open.clear();
-        self.open.extend_from_slice(&self.fixed);
+        self.open.extend_from_slice(&self.by_node);
         for (_, filter) in &mut self.filters {
             match filter {
-                FilterPart::Fixed(_) => {}
-                FilterPart::ByNode(filter) => filter.close(cluster, &mut self.open),
+                FilterPart::Fixed(_) | FilterPart::ByNode(_) => {}
                 FilterPart::ByDomain(filter) => filter.close(cluster, &mut self.open),
                 FilterPart::Opaque(filter) => {
                     self.failed |= filter.close(cluster, &self.pod, &mut self.open).is_err();
                 }
             }
         }
+        self.count_open();
+    }
+
+    fn count_open(&mut self) {
         self.open_count = vectorized(
             #[inline(always)]
             || self.open.iter().filter(|open| **open == OPEN).count(),
         );
     }
 
-    /// Finds out which of the touched nodes are open. Whether that has changed for any.
-    fn update_open(&mut self, cluster: &Cluster, refilter: bool) -> bool {
-        if refilter {
-            self.spare.clone_from(&self.open);
-            self.refilter(cluster);
-            return self.spare != self.open;
+    /// Finds out which nodes are open, from which nodes each filter closes. The touched nodes are, and all others that this
+    /// opens or closes.
+    fn put_together(&mut self) {
+        std::mem::swap(&mut self.spare, &mut self.open);
+        let Self { open, by_node, spare, touched, .. } = self;
+        open.clear();
+        open.extend_from_slice(by_node);
+        for closed in domain_filters(&self.filters).filter_map(DomainFilter::closed) {
+            vectorized(
+                #[inline(always)]
+                || open.iter_mut().zip(closed).for_each(|(open, closed)| *open += closed),
+            );
+        }
+        for (place, (open, before)) in open.iter().zip(spare.iter()).enumerate() {
+            if open != before {
+                touched.push(NodeId::from_index(place));
+            }
+        }
+        self.count_open();
+    }
+
+    /// Finds out which of the touched nodes are open, and of the others if some were opened or closed. Whether that has changed
+    /// for any.
+    fn update_open(&mut self, cluster: &Cluster, elsewhere: bool) -> bool {
+        for node in &self.touched {
+            let i = node.index();
+            let passes = self.fixed[i] == OPEN
+                && node_filters(&self.filters).all(|filter| filter.passes(cluster, *node));
+            self.by_node[i] = if passes { OPEN } else { CLOSED };
+        }
+        if elsewhere {
+            // Where all are closed, other reasons may hold for any of them.
+            self.refusals = None;
+            let touched = self.touched.len();
+            self.put_together();
+            return self.touched.len() > touched;
         }
         if self.refusals.is_some() {
             self.unsure.extend_from_slice(&self.touched);
@@ -618,13 +680,12 @@ impl SignatureState {
         let mut moved = false;
         for node in &self.touched {
             let i = node.index();
-            let passes = self.fixed[i] == OPEN
-                && load_filters(&self.filters).all(|filter| filter.passes(cluster, *node));
-            let open = if passes { OPEN } else { CLOSED };
+            let closed = domain_filters(&self.filters).filter_map(DomainFilter::closed);
+            let open = self.by_node[i] + closed.map(|closed| closed[i]).sum::<f64>();
             if open != self.open[i] {
                 moved = true;
                 self.open[i] = open;
-                self.open_count = if passes { self.open_count + 1 } else { self.open_count - 1 };
+                self.open_count = if open == OPEN { self.open_count + 1 } else { self.open_count - 1 };
             }
         }
         moved
@@ -643,8 +704,11 @@ impl SignatureState {
             if self.node_classes.is_some() {
                 return self.leave_classes(cluster);
             }
-            self.fill(cluster, |column| column.reads_open);
-            return self.sum_all();
+            let reads_open = self.columns.iter().any(|column| column.reads_open);
+            if reads_open || self.touched.len() > FEW_MOVED || !self.bounds_hold() {
+                self.fill(cluster, |column| column.reads_open);
+                return self.sum_all();
+            }
         }
         for node in &self.touched {
             let i = node.index();
@@ -666,6 +730,20 @@ impl SignatureState {
                 self.tops.update(&self.totals, i);
             }
         }
+    }
+
+    /// Whether the scores of all columns lie between the same bounds as before, now that other nodes are open. Then no node's
+    /// points change but by its own.
+    fn bounds_hold(&mut self) -> bool {
+        let depends = |column: &&mut Column| column.normalization != Normalization::None && !column.stale;
+        for column in self.columns.iter_mut().filter(depends) {
+            let before = column.bounds;
+            column.find_bounds(&self.open);
+            if column.bounds != before {
+                return false;
+            }
+        }
+        true
     }
 
     fn sum_all(&mut self) {
@@ -771,6 +849,12 @@ impl SignatureState {
     }
 }
 
+/// How claims and volumes stand, if they matter to a pod.
+fn storage(cluster: &Cluster, pod: &Pod) -> Option<u64> {
+    let matters = pod.spec.volumes.iter().any(Volume::is_bound_to_nodes);
+    matters.then(|| cluster.storage_revision())
+}
+
 /// The columns that are kept up to date. Where only some nodes are looked at, those that depend on which nodes are open
 /// are made anew for each pod.
 fn columns_to_update(columns: &mut [Column], scope: Scope) -> impl Iterator<Item = &mut Column> {
@@ -778,11 +862,19 @@ fn columns_to_update(columns: &mut [Column], scope: Scope) -> impl Iterator<Item
 }
 
 /// The filters that must be asked again about a node whose pods have changed.
-fn load_filters(filters: &[(Name, FilterPart)]) -> impl Iterator<Item = &dyn NodeFilter> {
-    filters
-        .iter()
-        .filter(|(_, filter)| !matches!(filter, FilterPart::Fixed(_)))
-        .filter_map(|(_, f)| f.by_node())
+fn node_filters(filters: &[(Name, FilterPart)]) -> impl Iterator<Item = &dyn NodeFilter> {
+    filters.iter().filter_map(|(_, filter)| match filter {
+        FilterPart::ByNode(filter) => Some(&**filter),
+        _ => None,
+    })
+}
+
+/// The filters that keep themselves up to date with the pods that come and leave.
+fn domain_filters(filters: &[(Name, FilterPart)]) -> impl Iterator<Item = &dyn DomainFilter> {
+    filters.iter().filter_map(|(_, filter)| match filter {
+        FilterPart::ByDomain(filter) => Some(&**filter),
+        _ => None,
+    })
 }
 
 /// The cells of all restless columns; `None` if one has none, or gave them up.

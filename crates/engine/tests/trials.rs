@@ -1,5 +1,5 @@
 //! Trying several pods, then committing or undoing it. That an undone trial leaves no trace, whatever happens before and after
-//! it, is also tried at random: see `fast_equals_slow.rs`.
+//! it, is also tried at random: see `fast_equals_slow`.
 
 mod support;
 

@@ -68,10 +68,13 @@ pub trait NodeFilter: Send + Sync {
     fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status>;
 }
 
-/// A filter that counts pods by topology domain.
+/// A filter that counts pods by topology domain, and keeps which nodes it closes: [`NodeFilter::close`] counts anew.
 pub trait DomainFilter: NodeFilter {
-    /// Takes note of a pod that came or left. Whether more nodes than its own must be asked about again.
+    /// Takes note of a pod that came or left. Whether other nodes than its own have been closed or opened by it.
     fn note(&mut self, cluster: &Cluster, change: &PodChange) -> bool;
+
+    /// A column of the nodes that it closes, by what it has noted; `None` if it closes none.
+    fn closed(&self) -> Option<&[f64]>;
 }
 
 /// A filter that must be asked about all nodes for every pod.

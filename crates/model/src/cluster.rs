@@ -5,7 +5,7 @@
 mod trial;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, OnceLock},
 };
 
@@ -17,7 +17,7 @@ use crate::{
     columns::Columns,
     config_map::ConfigMap,
     custom::CustomObject,
-    devices::{DeviceClass, ResourceClaim, ResourceSlice},
+    devices::{DeviceClass, Devices, ResourceClaim, ResourceSlice},
     kind::{Invalidates, Kind, for_each_kind},
     label_columns::LabelColumns,
     node::Node,
@@ -182,6 +182,10 @@ pub struct Cluster {
     replica_sets: HashMap<Key, PodOwner>,
     stateful_sets: HashMap<Key, PodOwner>,
     volumes: BTreeMap<Name, PersistentVolume>,
+    /// The volumes that are for a claim; under `None`, those that are for any.
+    volumes_by_claim: HashMap<Option<Key>, BTreeSet<Name>>,
+    /// How often claims, volumes, and what else is about storage have changed.
+    storage_changes: u64,
     claims: HashMap<Key, PersistentVolumeClaim>,
     storage_classes: HashMap<Name, StorageClass>,
     csi_nodes: HashMap<Name, CsiNode>,
@@ -189,9 +193,7 @@ pub struct Cluster {
     csi_capacities: BTreeMap<Key, CsiStorageCapacity>,
     attachments: BTreeMap<Name, VolumeAttachment>,
     budgets: BTreeMap<Key, PodDisruptionBudget>,
-    resource_claims: BTreeMap<Key, ResourceClaim>,
-    resource_slices: BTreeMap<Name, ResourceSlice>,
-    device_classes: BTreeMap<Name, DeviceClass>,
+    devices: Devices,
     config_maps: BTreeMap<Key, ConfigMap>,
     custom: BTreeMap<&'static ApiResource, BTreeMap<Key, CustomObject>>,
     now: Timestamp,
@@ -257,6 +259,23 @@ impl Cluster {
         &self.changes
     }
 
+    /// How much is kept of all that nodes and pods name, by what it is. All of it goes with the objects.
+    pub fn kept(&self) -> BTreeMap<&'static str, usize> {
+        let (label_keys, label_values) = self.label_columns.kept();
+        BTreeMap::from([
+            ("taint classes", self.columns.taint_class_count()),
+            ("scalar resources", self.columns.scalar_count()),
+            ("label keys", label_keys),
+            ("label values", label_values),
+            ("images", self.images.len()),
+            ("zones", self.zones.len()),
+            ("pod classes", self.groups.iter().count()),
+            ("pods without their node", self.orphaned.len()),
+            ("taken ports", self.taken_ports.len()),
+            ("used claims", self.claim_users.len()),
+        ])
+    }
+
     /// Whether a pod on a known node uses a claim.
     pub fn is_claim_used(&self, claim: &Key) -> bool {
         self.claim_users.contains_key(claim)
@@ -314,34 +333,36 @@ impl Cluster {
         self.claims.get(key)
     }
 
+    /// The volumes that a claim may be bound to, as far as volumes say whom they are for: first those that are for any, then
+    /// those that are for it; both by name.
+    pub fn volumes_for<'a>(&'a self, claim: &Key) -> impl Iterator<Item = &'a PersistentVolume> + use<'a> {
+        let names = [None, Some(claim.clone())].map(|whom| self.volumes_by_claim.get(&whom));
+        names.into_iter().flatten().flatten().filter_map(|name| self.volumes.get(name))
+    }
+
+    /// A number that grows whenever claims, volumes, their classes, or what nodes say about storage change.
+    pub fn storage_revision(&self) -> u64 {
+        self.storage_changes
+    }
+
+    /// Whether any node says which volumes it can attach.
+    pub fn has_csi_nodes(&self) -> bool {
+        !self.csi_nodes.is_empty()
+    }
+
     /// A storage class.
     pub fn storage_class(&self, name: &str) -> Option<&StorageClass> {
         self.storage_classes.get(name)
     }
 
-    /// A claim to devices.
-    pub fn resource_claim(&self, key: &Key) -> Option<&ResourceClaim> {
-        self.resource_claims.get(key)
+    /// Claims to devices, what drivers offer, and what claims have.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
     }
 
-    /// All claims to devices, by namespace and name.
-    pub fn resource_claims(&self) -> impl ExactSizeIterator<Item = &ResourceClaim> {
-        self.resource_claims.values()
-    }
-
-    /// All devices that drivers offer, by the name of their slice.
-    pub fn resource_slices(&self) -> impl ExactSizeIterator<Item = &ResourceSlice> {
-        self.resource_slices.values()
-    }
-
-    /// A class of devices.
-    pub fn device_class(&self, name: &str) -> Option<&DeviceClass> {
-        self.device_classes.get(name)
-    }
-
-    /// All classes of devices, by name.
-    pub fn device_classes(&self) -> impl ExactSizeIterator<Item = &DeviceClass> {
-        self.device_classes.values()
+    /// The same, to tell what is chosen for claims before they show it.
+    pub fn devices_mut(&mut self) -> &mut Devices {
+        &mut self.devices
     }
 
     /// What a node's CSI drivers said.
@@ -517,6 +538,87 @@ impl Cluster {
         self.remove_pod(key);
     }
 
+    fn put_resource_claim(&mut self, claim: ResourceClaim) {
+        self.devices.put_claim(claim);
+    }
+
+    fn remove_resource_claim(&mut self, key: &Key) {
+        if let Some(uid) = self.devices.claim(key).map(|claim| claim.uid.clone()) {
+            self.devices.land(&uid);
+        }
+        self.devices.remove_claim(key);
+    }
+
+    fn find_resource_claim(&self, key: &Key) -> Option<ResourceClaim> {
+        self.devices.claim(key).map(|claim| (**claim).clone())
+    }
+
+    fn put_resource_slice(&mut self, slice: ResourceSlice) {
+        self.devices.put_slice(slice);
+    }
+
+    fn remove_resource_slice(&mut self, key: &Key) {
+        self.devices.remove_slice(&key.name);
+    }
+
+    fn find_resource_slice(&self, key: &Key) -> Option<ResourceSlice> {
+        let slice = self.devices.slices().find(|slice| slice.name == key.name);
+        slice.map(|slice| (**slice).clone())
+    }
+
+    fn put_device_class(&mut self, class: DeviceClass) {
+        if self.devices.class(&class.name) != Some(&class) {
+            self.changed(Kind::DeviceClass);
+        }
+        self.devices.put_class(class);
+    }
+
+    fn remove_device_class(&mut self, key: &Key) {
+        if self.devices.class(&key.name).is_some() {
+            self.changed(Kind::DeviceClass);
+        }
+        self.devices.remove_class(&key.name);
+    }
+
+    fn find_device_class(&self, key: &Key) -> Option<DeviceClass> {
+        self.devices.class(&key.name).cloned()
+    }
+
+    fn find_volume(&self, key: &Key) -> Option<PersistentVolume> {
+        self.volume(&key.name).cloned()
+    }
+
+    fn put_volume(&mut self, volume: PersistentVolume) {
+        if self.volume(&volume.name) == Some(&volume) {
+            // Objects that say the same may be of different versions, and the newest counts.
+            self.volumes.insert(volume.name.clone(), volume);
+            return;
+        }
+        self.take_volume(&volume.name);
+        let whom = claim_of(&volume);
+        self.volumes_by_claim.entry(whom).or_default().insert(volume.name.clone());
+        self.volumes.insert(volume.name.clone(), volume);
+        self.changed(Kind::PersistentVolume);
+    }
+
+    fn remove_volume(&mut self, key: &Key) {
+        if self.take_volume(&key.name).is_some() {
+            self.changed(Kind::PersistentVolume);
+        }
+    }
+
+    fn take_volume(&mut self, name: &str) -> Option<PersistentVolume> {
+        let volume = self.volumes.remove(name)?;
+        let whom = claim_of(&volume);
+        if let Some(names) = self.volumes_by_claim.get_mut(&whom) {
+            names.remove(&volume.name);
+            if names.is_empty() {
+                self.volumes_by_claim.remove(&whom);
+            }
+        }
+        Some(volume)
+    }
+
     fn put_custom(&mut self, object: CustomObject) {
         let key = object.key();
         if self.custom(object.api, &key) != Some(&object) {
@@ -533,8 +635,10 @@ impl Cluster {
 
     /// An object of a kind that is kept in a map has changed.
     fn changed(&mut self, kind: Kind) {
-        if kind.invalidates() == Invalidates::Everything {
-            self.changes.note(Invalidation::Everything);
+        match kind.invalidates() {
+            Invalidates::Everything => self.changes.note(Invalidation::Everything),
+            Invalidates::Storage => self.storage_changes += 1,
+            Invalidates::Touched | Invalidates::Nothing => {}
         }
     }
 }
@@ -748,6 +852,12 @@ impl Cluster {
         }
         self.zones.retain(|(_, nodes)| !nodes.is_empty());
     }
+}
+
+/// The claim that a volume is for.
+fn claim_of(volume: &PersistentVolume) -> Option<Key> {
+    let claim = volume.claim.as_ref()?;
+    Some(Key::new(claim.namespace.clone().unwrap_or_default(), claim.name.clone().unwrap_or_default()))
 }
 
 /// The names of a node's images, each once.

@@ -98,6 +98,11 @@ impl Columns {
         self.scalars.len()
     }
 
+    /// How many taint classes have a node.
+    pub(crate) fn taint_class_count(&self) -> usize {
+        self.class_numbers.len()
+    }
+
     /// How many places there are.
     pub fn len(&self) -> usize {
         self.taint_class.len()

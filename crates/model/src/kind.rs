@@ -83,6 +83,8 @@ pub enum Invalidates {
     Touched,
     /// Everything.
     Everything,
+    /// What is kept about pods with volumes: see [`Cluster::storage_revision`](crate::Cluster::storage_revision).
+    Storage,
     /// Nothing: whoever reads it asks anew for every pod.
     Nothing,
 }
@@ -122,33 +124,36 @@ macro_rules! for_each_kind {
                 NAMESPACED, OPTIONAL, Watched::All, Everything, in stateful_sets;
             PersistentVolume(PersistentVolume) from (PersistentVolume):
                 "" "v1" "persistentvolumes" "PersistentVolume",
-                CLUSTER_WIDE, OPTIONAL, Watched::All, Nothing, in volumes;
+                CLUSTER_WIDE, OPTIONAL, Watched::All, Storage, by put_volume remove_volume find_volume;
             PersistentVolumeClaim(PersistentVolumeClaim) from (PersistentVolumeClaim):
                 "" "v1" "persistentvolumeclaims" "PersistentVolumeClaim",
-                NAMESPACED, OPTIONAL, Watched::All, Nothing, in claims;
+                NAMESPACED, OPTIONAL, Watched::All, Storage, in claims;
             StorageClass(StorageClass) from (StorageClass): "storage.k8s.io" "v1" "storageclasses" "StorageClass",
-                CLUSTER_WIDE, OPTIONAL, Watched::All, Nothing, in storage_classes;
+                CLUSTER_WIDE, OPTIONAL, Watched::All, Storage, in storage_classes;
             CsiNode(CsiNode) from (CsiNode): "storage.k8s.io" "v1" "csinodes" "CSINode",
-                CLUSTER_WIDE, OPTIONAL, Watched::All, Nothing, in csi_nodes;
+                CLUSTER_WIDE, OPTIONAL, Watched::All, Storage, in csi_nodes;
             CsiDriver(CsiDriver) from (CsiDriver): "storage.k8s.io" "v1" "csidrivers" "CSIDriver",
-                CLUSTER_WIDE, OPTIONAL, Watched::All, Nothing, in csi_drivers;
+                CLUSTER_WIDE, OPTIONAL, Watched::All, Storage, in csi_drivers;
             CsiStorageCapacity(CsiStorageCapacity) from (CsiStorageCapacity):
                 "storage.k8s.io" "v1" "csistoragecapacities" "CSIStorageCapacity",
-                NAMESPACED, OPTIONAL, Watched::All, Nothing, in csi_capacities;
+                NAMESPACED, OPTIONAL, Watched::All, Storage, in csi_capacities;
             VolumeAttachment(VolumeAttachment) from (VolumeAttachment):
                 "storage.k8s.io" "v1" "volumeattachments" "VolumeAttachment",
-                CLUSTER_WIDE, OPTIONAL, Watched::All, Nothing, in attachments;
+                CLUSTER_WIDE, OPTIONAL, Watched::All, Storage, in attachments;
             PodDisruptionBudget(PodDisruptionBudget) from (PodDisruptionBudget):
                 "policy" "v1" "poddisruptionbudgets" "PodDisruptionBudget",
                 NAMESPACED, OPTIONAL, Watched::All, Nothing, in budgets;
             ResourceClaim(ResourceClaim) from (ResourceClaim):
                 "resource.k8s.io" "v1" "resourceclaims" "ResourceClaim",
-                NAMESPACED, OPTIONAL, Watched::All, Nothing, in resource_claims;
+                NAMESPACED, OPTIONAL, Watched::All, Nothing,
+                by put_resource_claim remove_resource_claim find_resource_claim;
             ResourceSlice(ResourceSlice) from (ResourceSlice):
                 "resource.k8s.io" "v1" "resourceslices" "ResourceSlice",
-                CLUSTER_WIDE, OPTIONAL, Watched::All, Nothing, in resource_slices;
+                CLUSTER_WIDE, OPTIONAL, Watched::All, Nothing,
+                by put_resource_slice remove_resource_slice find_resource_slice;
             DeviceClass(DeviceClass) from (DeviceClass): "resource.k8s.io" "v1" "deviceclasses" "DeviceClass",
-                CLUSTER_WIDE, OPTIONAL, Watched::All, Nothing, in device_classes;
+                CLUSTER_WIDE, OPTIONAL, Watched::All, Everything,
+                by put_device_class remove_device_class find_device_class;
             ConfigMap(ConfigMap) from (ConfigMap): "" "v1" "configmaps" "ConfigMap",
                 NAMESPACED, OPTIONAL, Watched::Named, Everything, in config_maps;
         }

@@ -111,6 +111,11 @@ impl LabelColumns {
         self.0.get(key)
     }
 
+    /// How many keys there are, and how many values of all of them together.
+    pub(crate) fn kept(&self) -> (usize, usize) {
+        (self.0.len(), self.0.values().map(|column| column.values.len()).sum())
+    }
+
     pub(crate) fn set(&mut self, node: NodeId, labels: &Labels) {
         for (key, value) in labels.iter() {
             self.0.entry(key.clone()).or_default().set(node, value);

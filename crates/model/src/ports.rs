@@ -126,6 +126,11 @@ impl TakenPorts {
         self.0.get(&(port.protocol, port.port)).into_iter().flat_map(|nodes| nodes.keys().copied())
     }
 
+    /// How many ports are taken somewhere.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn add(&mut self, ports: &[HostPort], node: NodeId) {
         for port in ports {
             *self.0.entry((port.protocol, port.port)).or_default().entry(node).or_insert(0) += 1;

@@ -78,12 +78,14 @@ fn a_change_invalidates_what_the_table_says() {
         ];
         let expected = match kind.invalidates() {
             Invalidates::Everything => [true, false, true, true, false],
-            Invalidates::Nothing => [false; 5],
+            Invalidates::Storage | Invalidates::Nothing => [false; 5],
             // Nodes are not logged one by one, pods are.
             Invalidates::Touched if kind == Kind::Node => [true, false, true, true, false],
             Invalidates::Touched => [false; 5],
         };
         assert_eq!(told, expected, "{kind:?}");
+        let is_storage = kind.invalidates() == Invalidates::Storage;
+        assert_eq!(cluster.storage_revision() > 0, is_storage, "{kind:?}");
     }
 }
 

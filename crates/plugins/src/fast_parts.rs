@@ -4,15 +4,59 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     Prepared, ScoreInput, Status,
-    fast::{CLOSED, Compiled, FilterPart, NodeFilter, NodeScore},
+    fast::{CLOSED, Compiled, FilterPart, NodeFilter, NodeScore, OPEN},
     points::ScoreNode,
+    vector::vectorized,
 };
-use supercargo_model::{Cluster, NodeId, Pod, columns::TaintClass, storage::Volume};
+use supercargo_model::{Cluster, NodeId, Pod, columns::TaintClass, storage::VolumeSource};
 
-/// The fast form of a filter about volumes: pods without any are none of its business. For others the claims and the
-/// volumes are looked at anew each time.
-pub(crate) fn only_without_volumes(pod: &Pod) -> Compiled<FilterPart> {
-    if pod.spec.volumes.iter().any(Volume::is_bound_to_nodes) { Compiled::NoFastForm } else { Compiled::Idle }
+/// Whether a pod has claims that are named after it: pods of its template have others.
+pub(crate) fn has_claims_of_its_own(pod: &Pod) -> bool {
+    pod.spec.volumes.iter().any(|volume| volume.source == VolumeSource::Ephemeral)
+}
+
+/// A filter that lets some nodes pass, whatever runs on them. A signature that has volumes is compiled anew whenever claims or
+/// volumes change.
+pub(crate) struct OnlyNodes<T> {
+    closed: Vec<f64>,
+    /// What tells why a node will not do.
+    why: T,
+}
+
+/// Tells why a node will not do.
+pub(crate) trait WhyNot: Send + Sync {
+    fn why_not(&self, cluster: &Cluster, node: NodeId) -> Option<Status>;
+}
+
+impl<T: WhyNot + 'static> OnlyNodes<T> {
+    /// Lets these nodes pass.
+    pub(crate) fn compile(
+        cluster: &Cluster,
+        nodes: impl Iterator<Item = NodeId>,
+        why: T,
+    ) -> Compiled<FilterPart> {
+        let mut closed = vec![CLOSED; cluster.columns().len()];
+        nodes.for_each(|node| closed[node.index()] = OPEN);
+        Compiled::Part(FilterPart::Fixed(Box::new(Self { closed, why })))
+    }
+}
+
+impl<T: WhyNot> NodeFilter for OnlyNodes<T> {
+    fn close(&mut self, _: &Cluster, open: &mut [f64]) {
+        let closed = &self.closed;
+        vectorized(
+            #[inline(always)]
+            || open.iter_mut().zip(closed).for_each(|(open, closed)| *open += closed),
+        );
+    }
+
+    fn passes(&self, _: &Cluster, node: NodeId) -> bool {
+        self.closed[node.index()] == OPEN
+    }
+
+    fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status> {
+        self.why.why_not(cluster, node)
+    }
 }
 
 /// A filter that depends on a node's taint class alone, and has one reason to refuse it.

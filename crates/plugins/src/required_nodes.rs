@@ -1,12 +1,12 @@
 //! What a pod requires of nodes: its node selector and its required node affinity.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use supercargo_model::{
-    Cluster, Node, NodeInfo, NodeSet, PodSpec,
+    Cluster, Node, NodeId, NodeInfo, NodeSet, PodSpec,
     bits::Bits,
     selection::{FEW_COMPARISONS, NodeSelection, comparisons},
-    selector::{NodeSelector, NodeSelectorTerm},
+    selector::{NodeSelector, NodeSelectorTerm, Requirement},
 };
 
 /// Whether a node meets what a pod requires of nodes.
@@ -19,6 +19,17 @@ pub(crate) fn required_node_affinity(pod: &PodSpec, node: &Node) -> bool {
 /// A node has few labels, so that it fails the longest selector soon.
 fn has_selected_labels(pod: &PodSpec, node: &Node) -> bool {
     (pod.node_selector.iter()).all(|(key, value)| node.labels.get(key) == Some(value))
+}
+
+/// The nodes that have one of a requirement's values.
+pub(crate) fn with_value<'a>(
+    cluster: &'a Cluster,
+    requirement: &'a Requirement,
+) -> impl Iterator<Item = NodeId> + 'a {
+    let column = cluster.label_columns().get(&requirement.key);
+    let numbers: BTreeSet<u32> =
+        requirement.values.iter().filter_map(|value| column?.number(value)).collect();
+    numbers.into_iter().flat_map(move |number| column.map_or(&[][..], |c| c.nodes(number))).copied()
 }
 
 /// Whether terms are worth answering by label rather than node by node.

@@ -187,7 +187,7 @@ impl Scheduler {
         let was_assumed = assumed.is_some();
         if let Some(Assumed { pod: ours, node, .. }) = assumed {
             if pod.node.as_ref() == Some(&node) {
-                self.assumed_objects.keep(&pod.uid);
+                self.assumed_objects.keep(self.engine.cluster_mut(), &pod.uid);
             } else {
                 assert!(!bugs::is_on(Bug::ForeignBindingAborts), "somebody else bound the pod");
                 tracing::warn!(pod = %pod.key(), ours = %node, theirs = pod.node.as_ref().map(tracing::field::display), "somebody else bound the pod");

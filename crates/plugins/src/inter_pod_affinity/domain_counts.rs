@@ -17,9 +17,10 @@ pub(super) struct DomainCounts {
 }
 
 impl DomainCounts {
-    pub(super) fn add(&mut self, node: &Node, key: &Name, by: i64) {
+    /// Adds to the count of a node's domain. Whether the domain came to have somebody by that, or nobody.
+    pub(super) fn add(&mut self, node: &Node, key: &Name, by: i64) -> bool {
         let Some(value) = node.labels.get(key) else {
-            return;
+            return false;
         };
         let before = self.get(key, value);
         match (before, before + by) {
@@ -35,6 +36,7 @@ impl DomainCounts {
                 counts.entry(key.clone()).or_default().insert(value.clone(), by);
             }
         }
+        (before > 0) != (before + by > 0)
     }
 
     /// Counts all pods of a class, each so many times.

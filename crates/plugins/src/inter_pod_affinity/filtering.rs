@@ -157,6 +157,18 @@ impl Counts {
     }
 
     pub(super) fn update(&mut self, pod: &Pod, existing: &Pod, node: &Node, by: i64) {
+        self.update_and_tell(pod, existing, node, by, |_| {});
+    }
+
+    /// As [`Self::update`]; tells the keys of the node's domains that came to have somebody, or nobody.
+    pub(super) fn update_and_tell(
+        &mut self,
+        pod: &Pod,
+        existing: &Pod,
+        node: &Node,
+        by: i64,
+        mut flipped: impl FnMut(&Name),
+    ) {
         let required = self.required.clone();
         if !self.meanings.is_empty()
             && let Some(meaning) = self.meanings.clone().get(&(address(existing), existing.namespace.clone()))
@@ -164,20 +176,27 @@ impl Counts {
             return self.update_by(meaning, node, by);
         }
         for term in &existing.spec.pod_anti_affinity.required {
-            if term.matches(pod, &required.namespace_labels) {
-                self.existing_anti_affinity.add(node, &term.topology_key, by);
+            if term.matches(pod, &required.namespace_labels)
+                && self.existing_anti_affinity.add(node, &term.topology_key, by)
+            {
+                flipped(&term.topology_key);
             }
         }
         if all_match(&required.near, existing) {
             for key in &required.counted_keys {
-                self.affinity.add(node, key, by);
+                if self.affinity.add(node, key, by) {
+                    flipped(key);
+                }
             }
         }
         for (key, terms) in required.far.met_by(existing) {
-            self.anti_affinity.add(node, key, by * terms);
+            if self.anti_affinity.add(node, key, by * terms) {
+                flipped(key);
+            }
         }
     }
 
+    /// Only within a cycle of the full path, which wants to know no more.
     fn update_by(&mut self, meaning: &Meaning, node: &Node, by: i64) {
         for (key, terms) in &meaning.about.0 {
             self.existing_anti_affinity.add(node, key, by * terms);
@@ -195,6 +214,11 @@ impl Counts {
     /// Whether the pod has no terms of its own.
     pub(super) fn requires_nothing(&self) -> bool {
         self.required.is_empty
+    }
+
+    /// Whether there is nobody that the pod wants near.
+    pub(super) fn has_nobody_near(&self) -> bool {
+        self.affinity.is_empty()
     }
 
     pub(super) fn is_idle(&self) -> bool {

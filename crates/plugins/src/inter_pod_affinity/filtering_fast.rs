@@ -6,7 +6,7 @@ use supercargo_framework::{
     Status,
     fast::{CLOSED, Compiled, DomainFilter, FastFilter, FilterPart, NodeFilter, OPEN},
 };
-use supercargo_model::{Cluster, NodeId, Pod, changes::PodChange};
+use supercargo_model::{Cluster, Name, NodeId, Pod, changes::PodChange};
 
 use super::{InterPodAffinity, filtering::Counts};
 
@@ -14,18 +14,32 @@ use super::{InterPodAffinity, filtering::Counts};
 struct Required {
     pod: Arc<Pod>,
     counts: Counts,
+    /// The nodes that it closes; empty if it has closed none so far.
+    closed: Vec<f64>,
+}
+
+impl Required {
+    /// Finds out about all nodes anew.
+    fn close_all(&mut self, cluster: &Cluster) {
+        self.closed.clear();
+        if self.counts.is_idle() {
+            return;
+        }
+        self.closed.resize(cluster.columns().len(), OPEN);
+        for node in cluster.columns().live.iter() {
+            if !self.passes(cluster, node) {
+                self.closed[node.index()] = CLOSED;
+            }
+        }
+    }
 }
 
 impl NodeFilter for Required {
     fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
         self.counts = Counts::by_class(cluster, &self.pod);
-        if self.counts.is_idle() {
-            return;
-        }
-        for node in cluster.columns().live.iter() {
-            if open[node.index()] == OPEN && !self.passes(cluster, node) {
-                open[node.index()] = CLOSED;
-            }
+        self.close_all(cluster);
+        for (open, closed) in open.iter_mut().zip(&self.closed) {
+            *open += closed;
         }
     }
 
@@ -48,15 +62,41 @@ impl DomainFilter for Required {
         if change.pod.spec.pod_anti_affinity.required.is_empty() && self.counts.requires_nothing() {
             return false;
         }
-        let node = &cluster.node_at(change.node).node;
-        self.counts.update(&self.pod, &change.pod, node, change.sign());
-        true
+        let (node, labels) = (&cluster.node_at(change.node).node, cluster.label_columns());
+        let is_shared = |key: &Name| {
+            let column = labels.get(key);
+            column.is_some_and(|column| column.nodes(column.of(change.node)).len() > 1)
+        };
+        let (mut flipped, mut elsewhere) = (false, false);
+        let was_alone = self.counts.has_nobody_near();
+        self.counts.update_and_tell(&self.pod, &change.pod, node, change.sign(), |key| {
+            flipped = true;
+            elsewhere |= is_shared(key);
+        });
+        // The first of a group that wants to be together may go anywhere; the others may not.
+        elsewhere |= was_alone != self.counts.has_nobody_near();
+        if elsewhere {
+            self.close_all(cluster);
+        } else if flipped {
+            self.closed.resize(cluster.columns().len(), OPEN);
+            let passes = self.passes(cluster, change.node);
+            self.closed[change.node.index()] = if passes { OPEN } else { CLOSED };
+        }
+        elsewhere
+    }
+
+    fn closed(&self) -> Option<&[f64]> {
+        (!self.closed.is_empty()).then_some(&self.closed)
     }
 }
 
 impl FastFilter for InterPodAffinity {
     fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
         let counts = Counts::empty(cluster, pod);
-        Compiled::Part(FilterPart::ByDomain(Box::new(Required { pod: pod.clone(), counts })))
+        Compiled::Part(FilterPart::ByDomain(Box::new(Required {
+            pod: pod.clone(),
+            counts,
+            closed: Vec::new(),
+        })))
     }
 }

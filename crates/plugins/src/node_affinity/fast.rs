@@ -17,15 +17,7 @@ use supercargo_model::{
 };
 
 use super::{NOT_ENFORCED, NOT_MATCHED, NodeAffinity, counts, named_nodes};
-use crate::required_nodes::{RequiredNodes, are_many};
-
-/// The nodes that have one of a requirement's values.
-fn with_value<'a>(cluster: &'a Cluster, requirement: &'a Requirement) -> impl Iterator<Item = NodeId> + 'a {
-    let column = cluster.label_columns().get(&requirement.key);
-    let numbers: std::collections::BTreeSet<u32> =
-        requirement.values.iter().filter_map(|value| column?.number(value)).collect();
-    numbers.into_iter().flat_map(move |number| column.map_or(&[][..], |c| c.nodes(number))).copied()
-}
+use crate::required_nodes::{RequiredNodes, are_many, with_value};
 
 /// The nodes that a term selects.
 fn selected(cluster: &Cluster, term: &NodeSelectorTerm) -> Vec<NodeId> {

@@ -17,7 +17,7 @@ use supercargo_model::{
     storage::{CsiNode, PersistentVolumeClaim, Volume, VolumeAttachment, VolumeSource},
 };
 
-use crate::fast_parts::only_without_volumes;
+use crate::fast_parts::has_claims_of_its_own;
 
 mod attachable;
 use attachable::{Attachable, MissingClaim, attachable_volumes, attached_by_node};
@@ -224,8 +224,15 @@ fn may_use_driver(pod: &Pod, deleted: &VolumeAttachment) -> bool {
 }
 
 impl FastFilter for NodeVolumeLimits {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
-        only_without_volumes(pod)
+    /// Where nodes have limits, what is attached to each is counted anew for every pod.
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
+        let is_limited = || cluster.has_csi_nodes() || has_claims_of_its_own(pod);
+        let can_be_told = || attachable_volumes(cluster, pod, false, MissingClaim::Refuses).is_ok();
+        if !pod.spec.volumes.iter().any(may_be_attached) || !is_limited() && can_be_told() {
+            Compiled::Idle
+        } else {
+            Compiled::NoFastForm
+        }
     }
 }
 

@@ -46,6 +46,11 @@ impl Constraint {
         // No domain at all: nothing can be too far from the emptiest.
         let nowhere = (0, i64::from(i32::MAX));
         let (domains, lowest) = counts.fold(nowhere, |(domains, lowest), n| (domains + 1, lowest.min(n)));
+        self.fewest_of(domains, lowest)
+    }
+
+    /// The same, of so many domains, the emptiest of which has so many.
+    pub(super) fn fewest_of(&self, domains: i64, lowest: i64) -> i64 {
         if domains >= i64::from(self.min_domains) { lowest } else { 0 }
     }
 }

@@ -48,6 +48,13 @@ fn column<'a>(cluster: &'a Cluster, constraint: &Constraint) -> Option<&'a Label
     cluster.label_columns().get(&constraint.topology_key)
 }
 
+/// Whether some nodes have a constraint's label with an empty value, and others do not have it.
+fn has_empty_value_and_none(cluster: &Cluster, constraint: &Constraint) -> bool {
+    let is_both =
+        |column: &LabelColumn| column.number("").is_some() && !column.all_have(cluster.node_count());
+    !is_host(constraint) && column(cluster, constraint).is_some_and(is_both)
+}
+
 impl Soft {
     fn counts_here(&self, cluster: &Cluster, node: NodeId) -> bool {
         !self.all_keys
@@ -314,6 +321,10 @@ impl FastScore for PodTopologySpread {
         if all_keys && any_key_is_absent(cluster, &constraints) {
             // Every node is left out.
             return Compiled::Idle;
+        }
+        // Nodes without a label and nodes with an empty one are one domain where they are let in both.
+        if !all_keys && constraints.iter().any(|c| has_empty_value_and_none(cluster, c)) {
+            return Compiled::NoFastForm;
         }
         let scores = RawScores::ByDomain(Box::new(Soft {
             pod: pod.clone(),

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use supercargo_framework::Status;
 use supercargo_model::{
-    Cluster, Labels,
+    Cluster, Labels, NodeSet,
     selector::NodeSelector,
     storage::{CsiNode, PersistentVolume, PersistentVolumeClaim, Untranslatable},
 };
 
-use super::{claims::ClaimRefusal, reach::reaches};
+use super::{
+    claims::ClaimRefusal,
+    reach::{reached_by, reaches},
+};
 
 /// The volume of a bound claim.
 pub(super) enum BoundVolume {
@@ -35,6 +38,19 @@ impl BoundVolume {
         match cluster.volume(&claim.volume) {
             None => Self::Missing,
             Some(volume) => Self::At(ReachableFrom::of(volume)),
+        }
+    }
+
+    /// Whether which nodes reach it depends on what they hand to CSI drivers.
+    pub(super) fn is_migrated(&self) -> bool {
+        matches!(self, Self::At(ReachableFrom { migrated: Some(_), .. }))
+    }
+
+    /// The nodes that reach it, unless all do.
+    pub(super) fn reached_by(&self, cluster: &Cluster) -> Option<NodeSet> {
+        match self {
+            Self::Missing => Some(NodeSet::default()),
+            Self::At(places) => Some(reached_by(cluster, places.affinity.as_deref()?)),
         }
     }
 

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use supercargo_framework::{Code, Status};
 use supercargo_model::{
-    Cluster, Key, Name, Node, Pod,
+    Cluster, Key, Name, Node, NodeId, NodeSet, Pod,
     storage::{CsiNode, PersistentVolumeClaim, VolumeBindingMode, VolumeSource},
 };
 
@@ -67,6 +67,28 @@ impl PodClaims {
         let mut delayed: Vec<_> = delayed.into_iter().map(|claim| DelayedClaim::of(cluster, claim)).collect();
         delayed.sort_by_key(DelayedClaim::turn);
         Ok(Self { bound: bound.into(), delayed: delayed.into() })
+    }
+
+    /// Whether some volume can be reached by way of what nodes hand to CSI drivers.
+    pub(super) fn are_migrated(&self) -> bool {
+        self.bound.iter().any(BoundVolume::is_migrated)
+    }
+
+    /// The nodes that will do, unless all will; no volume may be migrated.
+    pub(super) fn nodes(&self, cluster: &Cluster) -> Option<NodeSet> {
+        let mut reached_by = self.bound.iter().filter_map(|volume| volume.reached_by(cluster));
+        let first = reached_by.next();
+        let by_all = first.map(|first| {
+            let others: Vec<NodeSet> = reached_by.collect();
+            let is_in_all = |node: &NodeId| others.iter().all(|nodes| nodes.contains(*node));
+            if others.is_empty() { first } else { first.iter().filter(is_in_all).collect() }
+        });
+        if self.delayed.iter().all(DelayedClaim::can_be_anywhere) {
+            return by_all;
+        }
+        let finds = |node: &NodeId| self.find(&cluster.node_at(*node).node, None).is_ok();
+        let all = by_all.unwrap_or_else(|| cluster.columns().live.clone());
+        Some(all.iter().filter(finds).collect())
     }
 
     /// The claims that wait and that a node has nothing for, each with why.

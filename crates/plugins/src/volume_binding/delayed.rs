@@ -68,6 +68,15 @@ impl DelayedClaim {
         }
     }
 
+    /// Whether any node has something for it: no volume is there, and one can be made anywhere.
+    pub(super) fn can_be_anywhere(&self) -> bool {
+        let anywhere = matches!(
+            &self.provisioning,
+            Provisioning::Possible { places, room: None } if places.is_empty()
+        );
+        anywhere && self.selected_node.is_none() && self.prebound.is_empty() && self.available.is_empty()
+    }
+
     /// What a pod's claims are sorted by.
     pub(super) fn turn(&self) -> Option<Quantity> {
         self.selected_node.is_none().then_some(self.size)
@@ -152,7 +161,7 @@ impl DelayedClaim {
 
 /// The volumes that would do wherever they can be reached: those meant for the claim, and the others by size.
 fn candidates(cluster: &Cluster, claim: &PersistentVolumeClaim) -> (Vec<Candidate>, Vec<Candidate>) {
-    let fitting = cluster.volumes().filter(|volume| fits(volume, claim));
+    let fitting = cluster.volumes_for(&claim.key()).filter(|volume| fits(volume, claim));
     let (prebound, others): (Vec<_>, Vec<_>) = fitting.partition(|volume| volume.claim.is_some());
     let mut available: Vec<_> = others.into_iter().filter(|volume| is_available(volume, claim)).collect();
     available.sort_by_key(|volume| volume.capacity);

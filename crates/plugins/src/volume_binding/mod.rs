@@ -20,9 +20,9 @@ use supercargo_framework::{
     registry::Args,
 };
 use supercargo_manifest::Problems;
-use supercargo_model::{Cluster, Name, NodeInfo, Pod};
+use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
 
-use crate::fast_parts::only_without_volumes;
+use crate::fast_parts::{OnlyNodes, WhyNot, has_claims_of_its_own};
 
 mod assumed;
 pub mod bind;
@@ -190,9 +190,27 @@ impl Requeue for VolumeBinding {
     }
 }
 
+impl WhyNot for PodClaims {
+    fn why_not(&self, cluster: &Cluster, node: NodeId) -> Option<Status> {
+        let node = cluster.node_at(node);
+        self.find(&node.node, cluster.csi_node(node.name())).err()
+    }
+}
+
 impl FastFilter for VolumeBinding {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
-        only_without_volumes(pod)
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
+        let claims = match claims_of_pod(cluster, pod) {
+            Ok(claims) if claims.is_empty() => return Compiled::Idle,
+            Ok(claims) if !has_claims_of_its_own(pod) => claims,
+            _ => return Compiled::NoFastForm,
+        };
+        match PodClaims::of(cluster, &claims) {
+            Ok(claims) if !claims.are_migrated() => match claims.nodes(cluster) {
+                Some(nodes) => OnlyNodes::compile(cluster, nodes.iter(), claims),
+                None => Compiled::Idle,
+            },
+            _ => Compiled::NoFastForm,
+        }
     }
 }
 

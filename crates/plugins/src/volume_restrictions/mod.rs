@@ -19,8 +19,6 @@ use supercargo_model::{
     storage::{AccessMode, Disk, VolumeSource},
 };
 
-use crate::fast_parts::only_without_volumes;
-
 /// The plugin's name.
 pub const NAME: &str = "VolumeRestrictions";
 
@@ -201,8 +199,10 @@ fn stood_in_the_way(pod: &Pod, deleted: &Pod) -> bool {
 }
 
 impl FastFilter for VolumeRestrictions {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
-        only_without_volumes(pod)
+    /// Disks and claims for a single pod are looked at anew for every pod.
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
+        let is_free = |claims: BTreeSet<Name>| claims.is_empty() && disks(pod).next().is_none();
+        if single_pod_claims(cluster, pod).is_ok_and(is_free) { Compiled::Idle } else { Compiled::NoFastForm }
     }
 }
 

@@ -13,12 +13,12 @@ use supercargo_framework::{
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
 use supercargo_model::{
-    Cluster, Key, Labels, Name, NodeInfo, Pod,
+    Cluster, Key, Labels, Name, NodeId, NodeInfo, Pod,
     object::Object,
     storage::{PersistentVolume, PersistentVolumeClaim, VolumeBindingMode, VolumeSource},
 };
 
-use crate::fast_parts::only_without_volumes;
+use crate::fast_parts::{OnlyNodes, WhyNot};
 
 /// The plugin's name.
 pub const NAME: &str = "VolumeZone";
@@ -182,9 +182,36 @@ fn uses(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
     pod.namespace == claim.namespace && pod.spec.volumes.iter().any(|volume| names(&volume.source))
 }
 
+impl WhyNot for ZoneRequirements {
+    fn why_not(&self, cluster: &Cluster, node: NodeId) -> Option<Status> {
+        check(&self.0, &cluster.node_at(node).node.labels).err()
+    }
+}
+
+/// The nodes that are in the places of all volumes.
+fn passing(cluster: &Cluster, places: &[ZoneRequirement]) -> Vec<NodeId> {
+    let labels = cluster.label_columns();
+    let passes = |node: &NodeId| check(places, &cluster.node_at(*node).node.labels).is_ok();
+    // What most clusters come to: all nodes name their zone.
+    if let [ZoneRequirement { key: ZONE, values }] = places
+        && let Some(zones) = labels.get(ZONE).filter(|zones| zones.all_have(cluster.node_count()))
+    {
+        let numbers = values.iter().filter_map(|value| zones.number(value));
+        return numbers.flat_map(|number| zones.nodes(number)).copied().collect();
+    }
+    cluster.columns().live.iter().filter(passes).collect()
+}
+
 impl FastFilter for VolumeZone {
-    fn compile_filter(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
-        only_without_volumes(pod)
+    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
+        match places_of_pod(cluster, pod) {
+            Err(_) => Compiled::NoFastForm,
+            Ok(places) if places.is_empty() => Compiled::Idle,
+            Ok(places) => {
+                let passing = passing(cluster, &places);
+                OnlyNodes::compile(cluster, passing.into_iter(), ZoneRequirements(places))
+            }
+        }
     }
 }
 

@@ -92,6 +92,7 @@ impl Simulation<'_> {
                 self.create(objects::odd_node(&name, pick));
             }
             Act::RaceNewest { sort, pick } => self.race_newest(sort, pick),
+            Act::Devices { sort, pick } => self.act_on_devices(sort, pick),
             Act::RelabelNamespace { pick } => {
                 let tier = if pick.is_multiple_of(2) { json!("gold") } else { Value::Null };
                 let name = NAMESPACES[(pick / 2 % 3) as usize];
@@ -445,7 +446,7 @@ impl Simulation<'_> {
     }
 
     /// One of those that are meant, if there are any.
-    fn pick(&self, resource: &str, pick: u64, is_meant: impl Fn(&Value) -> bool) -> Option<Value> {
+    pub(super) fn pick(&self, resource: &str, pick: u64, is_meant: impl Fn(&Value) -> bool) -> Option<Value> {
         let mut meant: Vec<Value> = self.all(resource).into_iter().filter(is_meant).collect();
         let index = pick.checked_rem(meant.len() as u64)?;
         Some(meant.swap_remove(index as usize))
@@ -522,7 +523,7 @@ impl Simulation<'_> {
     }
 
     /// A name that nothing else has.
-    fn name(&mut self, of: &str) -> String {
+    pub(super) fn name(&mut self, of: &str) -> String {
         self.named += 1;
         format!("{of}-{}", self.named)
     }
@@ -539,7 +540,7 @@ impl Simulation<'_> {
         created.ok()
     }
 
-    fn update(&self, object: Value) {
+    pub(super) fn update(&self, object: Value) {
         self.tried(self.server.update(object).map(drop));
     }
 
@@ -547,7 +548,7 @@ impl Simulation<'_> {
         self.tried(self.server.patch(resource, namespace, name, PatchKind::Merge, patch).map(drop));
     }
 
-    fn delete(&self, resource: &str, object: &Value) {
+    pub(super) fn delete(&self, resource: &str, object: &Value) {
         let (namespace, name) =
             (text(object, &["metadata", "namespace"]), text(object, &["metadata", "name"]));
         self.tried(self.server.delete(resource, namespace, name));

@@ -382,7 +382,14 @@ impl Simulation<'_> {
 
     /// All pods, nodes and claims, and which of them have ended: whether anything happened.
     fn state(&self) -> Vec<String> {
-        let resources = ["pods", "nodes", "persistentvolumeclaims", "persistentvolumes"];
+        let resources = [
+            "pods",
+            "nodes",
+            "persistentvolumeclaims",
+            "persistentvolumes",
+            "resourceclaims",
+            "resourceslices",
+        ];
         let objects = resources.into_iter().flat_map(|resource| self.all(resource));
         let ended = |phase: &str| matches!(phase, "Succeeded" | "Failed");
         let told = |object: &Value| {
@@ -431,6 +438,8 @@ impl Simulation<'_> {
             "pods",
             "persistentvolumeclaims",
             "persistentvolumes",
+            "resourceslices",
+            "resourceclaims",
             "nodes",
         ] {
             for object in self.all(resource) {

@@ -51,6 +51,8 @@ pub struct PlannedSetup {
     pub forbidden_kind: u64,
     /// How often nodes tell that they are well, in seconds; 0 is never.
     pub heartbeat_seconds: u64,
+    /// Whether there are devices, and claims to them.
+    pub devices: bool,
 }
 
 impl Default for PlannedSetup {
@@ -69,6 +71,7 @@ impl Default for PlannedSetup {
             forbidden_seconds: 0,
             forbidden_kind: 0,
             heartbeat_seconds: 0,
+            devices: false,
         }
     }
 }
@@ -201,6 +204,11 @@ pub enum Act {
     /// A volume for the claims that nobody provisions.
     AddVolume {
         zone: u64,
+    },
+    /// Something happens to devices, or to pods that claim some.
+    Devices {
+        sort: u64,
+        pick: u64,
     },
     /// Another scheduler binds a pod that is ours, behind our back.
     ForeignBinds {

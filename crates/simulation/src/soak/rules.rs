@@ -3,6 +3,7 @@
 //! A scheduler is judged by what it could know. Its watches tell up to which version it has heard of pods and nodes; what
 //! others did after that, and it decided before it heard of it, is nobody's fault.
 
+mod devices;
 mod evictions;
 mod reading;
 mod wire;
@@ -102,6 +103,7 @@ struct State {
     bound_by: BTreeMap<String, String>,
     /// Which claim a volume is for, by uid.
     volumes: BTreeMap<String, String>,
+    devices: devices::DeviceBook,
     evictions: Vec<Eviction>,
     /// What was there when room was to be made on a node, by who decided it, for whom, and when.
     plans: BTreeMap<PlanKey, PreemptionPlan>,
@@ -273,6 +275,7 @@ impl Rules {
         state.bound.clear();
         state.nodes.clear();
         state.volumes.clear();
+        state.devices.restored();
         state.plans.clear();
         state.conduct.restored();
         state.lease.given_back = None;

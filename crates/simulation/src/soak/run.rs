@@ -19,11 +19,13 @@ use supercargo_live::scheduler::inspector::Inspector;
 use supercargo_manifest::Source;
 use supercargo_scheduler::ExtenderTransport;
 use supercargo_testcluster::{
-    ApiServer, ClusterBackup, FaultPlan, FaultRule, Kubelets, SeenChange, TestClusterOptions, Violation,
+    ApiServer, ClusterBackup, DeviceDriver, FaultPlan, FaultRule, Kubelets, SeenChange, TestClusterOptions,
+    Violation,
 };
 
 use super::{
     acts::Later,
+    devices,
     extender::SimulatedExtender,
     guest,
     history::{History, HistoryLine},
@@ -162,6 +164,9 @@ impl<'a> Simulation<'a> {
     fn live(&mut self) {
         for object in objects::beginnings() {
             self.create(object);
+        }
+        if self.plan.setup.devices {
+            devices::beginnings().into_iter().for_each(|object| drop(self.create(object)));
         }
         for number in 0..self.plan.setup.nodes {
             self.act(&Act::AddNode { shape: self.plan.seed.rotate_left(number as u32), zone: number });
@@ -304,10 +309,12 @@ impl<'a> Simulation<'a> {
     fn observe(&self) {
         type Take = fn(&Rules, &SeenChange);
         type Resync = fn(&Rules, &[Value]);
-        let resources: [(&str, Take, Resync); 3] = [
+        let resources: [(&str, Take, Resync); 5] = [
             ("pods", Rules::pod_changed, Rules::pods_are),
             ("nodes", Rules::node_changed, Rules::nodes_are),
             ("persistentvolumes", Rules::volume_changed, |_, _| {}),
+            ("resourceclaims", Rules::claim_changed, Rules::claims_are),
+            ("resourceslices", Rules::slice_changed, Rules::slices_are),
         ];
         for (resource, take, resync) in resources {
             let (server, rules) = (self.server.clone(), self.rules.clone());
@@ -367,6 +374,8 @@ fn server_options(plan: &Plan) -> TestClusterOptions {
         volumes: Some(Duration::from_millis(setup.provision_millis)),
         workloads: true,
         budgets: true,
+        claims: setup.devices,
+        driver: setup.devices.then(DeviceDriver::default),
         ..TestClusterOptions::default()
     }
 }

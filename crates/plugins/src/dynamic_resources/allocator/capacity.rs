@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use supercargo_model::{
-    Name, Quantity,
-    devices::{CapacityRange, CapacityRequestPolicy, ClaimedDevices, Device, DeviceCapacity, DeviceQuantity},
+    Name,
+    devices::{
+        CapacityRange, CapacityRequestPolicy, ClaimedDevices, Device, DeviceCapacity, DeviceQuantity,
+        TakenCapacity,
+    },
 };
-
-/// By the name of the capacity.
-pub(super) type TakenCapacity = BTreeMap<Name, Quantity>;
 
 /// Whether a device has what the request asks for, besides what others have and what is being allocated.
 pub(super) fn suffices(

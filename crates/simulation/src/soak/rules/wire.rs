@@ -50,7 +50,11 @@ impl Rules {
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let is_binding = request.path.ends_with("/binding");
         let is_eviction = resource == "pods" && request.method == Method::Delete;
-        if is_binding || is_eviction || resource.starts_with("persistentvolume") {
+        let is_claim = resource == "resourceclaims";
+        if is_claim {
+            self.state().devices.sent(process, request, &body, self.clock.uptime());
+        }
+        if is_binding || is_eviction || is_claim || resource.starts_with("persistentvolume") {
             self.check_lease(process, request);
         }
         if is_binding {
@@ -162,6 +166,9 @@ impl Rules {
         if resource == "events" && request.method == Method::Post {
             // Not when it is sent: what was decided at the same moment may be told a little later.
             self.check_event(process, &body);
+        }
+        if resource == "resourceclaims" {
+            self.state().devices.answered(request, done, self.clock.uptime());
         }
         let took = self.clock.uptime().saturating_sub(sent);
         let answered = Answered { process, request, body: &body, status, took };
