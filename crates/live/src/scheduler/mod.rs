@@ -48,7 +48,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::{
     informer::{self, WatchEvent},
-    lease::{Lease, SeenVersions},
+    lease::{LeadershipState, Lease, SeenVersions},
     world::SharedWorld,
 };
 use binding::{BindingTurns, FinishedBinding};
@@ -323,7 +323,7 @@ impl Scheduler {
     }
 
     fn is_deposed(&self) -> bool {
-        use crate::lease::LeadershipState::{Lost, Released};
+        use LeadershipState::{Lost, Released};
         self.lease.as_ref().is_some_and(|lease| matches!(lease.state(), Lost | Released))
     }
 
@@ -416,7 +416,10 @@ impl Scheduler {
     async fn wait(&mut self) {
         let now = self.world.uptime();
         let idle = if self.has_news { STATS_EVERY } else { RESTS_FOR };
+        let stands_by = self.lease.as_ref().is_some_and(|lease| lease.state() == LeadershipState::Waiting);
         let pause = match self.queue.next_due() {
+            // Whoever does not lead is woken when it does.
+            _ if stands_by => idle,
             // A pod is there, but may not be tried yet.
             Some(due) if due <= now => idle.min(Duration::from_millis(100)),
             Some(due) => idle.min(due - now),
@@ -426,7 +429,7 @@ impl Scheduler {
         let sleep = self.world.sleep(pause);
         let deposed = async {
             match &lease {
-                Some(lease) if lease.state() == crate::lease::LeadershipState::Waiting => {
+                Some(lease) if stands_by => {
                     lease.acquired().await;
                 }
                 Some(lease) => lease.lost().await,

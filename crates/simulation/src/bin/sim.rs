@@ -59,6 +59,9 @@ struct Arguments {
     /// Tell which of so many seeds, from --seed on, find each known bug (or the one of --bug)
     #[arg(long, value_name = "SEEDS", default_value_t = 0)]
     find_bugs: u64,
+    /// Of those, only seeds whose plan (JSON) contains this text, or several
+    #[arg(long, value_name = "TEXT")]
+    having: Vec<String>,
     /// Add what was simulated to the counts in a file (JSON)
     #[arg(long, value_name = "FILE")]
     tally: Option<PathBuf>,
@@ -152,7 +155,11 @@ fn find_bugs(arguments: &Arguments, seeds: u64) -> io::Result<bool> {
     let mut all_found = true;
     for bug in wanted {
         let (mut found, mut tried, name) = (Vec::new(), 0, bug.name());
-        for seed in arguments.seed..arguments.seed + seeds {
+        let is_meant = |seed: &u64| {
+            let plan = serde_json::to_string(&plan(*seed)).unwrap_or_default();
+            arguments.having.iter().all(|text| plan.contains(text))
+        };
+        for seed in (arguments.seed..arguments.seed + seeds).filter(is_meant) {
             tried += 1;
             let broken = rules(seed, Some(bug));
             if !broken.is_empty() && *sound.entry(seed).or_insert_with(|| rules(seed, None).is_empty()) {

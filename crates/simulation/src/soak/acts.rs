@@ -369,10 +369,19 @@ impl Simulation<'_> {
         }
         self.executor.run_for(late / LEADER_IS_LESS_LATE + Duration::from_millis(after_millis));
         match frozen_seconds {
-            0 => self.happens_to_scheduler(&Act::Restart { process: 0 }, leader),
+            0 => self.stays_away(leader),
             seconds => self.happens_to_scheduler(&Act::Pause { process: 0, seconds }, leader),
         }
         (0..count).for_each(|_| self.create_pod(template, false, 0));
+    }
+
+    /// A scheduler is asked to stop, and does not come back before another could lead.
+    fn stays_away(&mut self, index: usize) {
+        if let Some(process) = self.replicas[index].process.take() {
+            process.stop();
+            self.replicas[index].away = true;
+            self.after(LATE_FOR, Later::Start(index));
+        }
     }
 
     /// Something that was done before has its consequence.
