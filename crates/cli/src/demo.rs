@@ -7,6 +7,7 @@ mod story;
 mod stream;
 
 use std::{
+    collections::BTreeMap,
     io::IsTerminal,
     sync::Arc,
     time::{Duration, Instant},
@@ -19,7 +20,7 @@ use supercargo_live::{
     scheduler::{inspector::Inspector, records::Follower},
 };
 use supercargo_manifest::{Problem, Problems};
-use supercargo_model::resources::CPU;
+use supercargo_model::Cluster;
 use supercargo_server::metrics::{DecisionTimes, Metrics};
 use supercargo_testcluster::{DeviceDriver, Kubelets, NOTICE, TestCluster, TestClusterOptions};
 use tokio_util::sync::CancellationToken;
@@ -28,11 +29,10 @@ use crate::{
     failure::{Ending, Failure},
     objects::load_configuration,
     output::Console,
-    page::{ClusterColumns, ClusterLook},
     run::{WatchedScheduler, runtime, start_watched, stop_on_signal},
     style::harmless,
 };
-use objects::{ACCELERATORS, cores, node};
+use objects::{ACCELERATORS, ZONE_LABEL, cores, node};
 use screen::{DemoFigures, DemoScreen, ZoneLoad, microseconds};
 use story::Story;
 use stream::{LIFETIME, PodStream};
@@ -44,6 +44,9 @@ const ROUND: Duration = Duration::from_secs(45);
 const NODE_CORES: usize = 16;
 /// How many of the pods that wait are shown.
 const SHOWN_WAITING: usize = 3;
+/// Where more wait than this, those who are shown are looked up less often.
+const MANY_WAITING: usize = 500;
+const LIST_INTERVAL: Duration = Duration::from_secs(3);
 
 /// What can be said to `supercargo demo`.
 #[derive(Args)]
@@ -149,6 +152,9 @@ struct Demo<'d> {
     follower: Follower,
     story: Story<'d>,
     bound: usize,
+    /// Some of those who wait and why, and when they were listed.
+    waits: Vec<(String, String)>,
+    listed: Duration,
     /// What was counted when it was last shown, and when that was.
     times: Vec<u64>,
     shown: Duration,
@@ -177,6 +183,8 @@ impl<'d> Demo<'d> {
             story: Story::new(cluster, inspector.clone(), options.nodes, round),
             inspector,
             bound: 0,
+            waits: Vec::new(),
+            listed: Duration::ZERO,
             times: Vec::new(),
             shown: Duration::ZERO,
         }
@@ -224,11 +232,15 @@ impl<'d> Demo<'d> {
         let new: Vec<u64> = counts.iter().enumerate().map(|(i, count)| count - before(i)).collect();
         let rate = new.iter().sum::<u64>() as f64 / (now - self.shown).as_secs_f64();
         (self.times, self.shown) = (counts, now);
-        let look = self.inspector.ask(|engine, _| ClusterLook::new(engine.cluster())).await;
-        let zones = look.map(|look| zone_loads(&ClusterColumns::new(look))).unwrap_or_default();
-        let queue = self.inspector.queue().await.unwrap_or_default();
-        let refused =
-            queue.iter().filter_map(|pod| Some((pod.pod.name.to_string(), pod.last_failure.as_ref()?)));
+        let seen =
+            self.inspector.ask(|engine, queue| (zone_loads(engine.cluster()), queue.pending().count()));
+        let (zones, waiting) = seen.await.unwrap_or_default();
+        // To list many who wait takes its time, which is the scheduler's.
+        let is_due = waiting <= MANY_WAITING || now >= self.listed + LIST_INTERVAL;
+        if is_due {
+            self.listed = now;
+            self.waits = self.list_waits().await;
+        }
         DemoFigures {
             at: now,
             created,
@@ -237,30 +249,30 @@ impl<'d> Demo<'d> {
             p50_microseconds: DecisionTimes::quantile_microseconds(&new, 0.5),
             p99_microseconds: DecisionTimes::quantile_microseconds(&new, 0.99),
             zones,
-            waiting: queue.len(),
-            waits: refused
-                .map(|(pod, failure)| (pod, failure.message.to_string()))
-                .take(SHOWN_WAITING)
-                .collect(),
+            waiting,
+            waits: self.waits.clone(),
         }
+    }
+
+    /// Some of those who wait, and why.
+    async fn list_waits(&self) -> Vec<(String, String)> {
+        let queue = self.inspector.queue().await.unwrap_or_default();
+        let refused = queue.iter().filter_map(|pod| Some((&pod.pod.name, pod.last_failure.as_ref()?)));
+        let told = refused.map(|(pod, failure)| (pod.to_string(), failure.message.to_string()));
+        told.take(SHOWN_WAITING).collect()
     }
 }
 
 /// How full the nodes of each zone are.
-fn zone_loads(columns: &ClusterColumns) -> Vec<ZoneLoad> {
-    let Some(nodes) = &columns.nodes else { return Vec::new() };
-    let place = |name: &str| nodes.resources.iter().position(|resource| &**resource == name);
-    let (Some(cpu), Some(pods)) = (place(CPU), place(supercargo_model::resources::PODS)) else {
-        return Vec::new();
-    };
-    let mut zones: Vec<ZoneLoad> =
-        nodes.zones.iter().map(|name| ZoneLoad { name: name.clone(), ..ZoneLoad::default() }).collect();
-    for (node, zone) in nodes.zone.iter().enumerate() {
-        let allocatable = nodes.allocatable[cpu][node].max(1) as f64;
-        zones[*zone].loads.push(columns.used[cpu][node] as f64 / allocatable);
-        zones[*zone].pods += columns.used[pods][node];
+fn zone_loads(cluster: &Cluster) -> Vec<ZoneLoad> {
+    let mut zones: BTreeMap<&str, ZoneLoad> = BTreeMap::new();
+    for info in cluster.nodes() {
+        let zone = info.node.labels.get(ZONE_LABEL).map_or("no zone", |name| &**name);
+        let load = zones.entry(zone).or_default();
+        load.loads.push(info.requested.milli_cpu as f64 / info.node.allocatable.milli_cpu.max(1) as f64);
+        load.pods += info.pods.len();
     }
-    zones
+    zones.into_iter().map(|(name, load)| ZoneLoad { name: name.to_owned(), ..load }).collect()
 }
 
 impl DemoEnding {

@@ -140,16 +140,16 @@ pub fn devices_of(cluster: &Cluster, pod: &Pod) -> Vec<String> {
         let generated = made.generated.iter().filter_map(|claim| claim.resource_claim_name.as_ref());
         generated.chain(made.extended.iter().map(|claim| &claim.resource_claim_name))
     });
-    let devices_of = |name: &Name| match cluster
-        .object(Kind::ResourceClaim, &Key::new(pod.namespace.clone(), name.clone()))
-    {
-        Some(Object::ResourceClaim(claim)) => {
-            claim.allocation.map(|got| got.devices.results).unwrap_or_default()
-        }
-        _ => Vec::new(),
+    let devices = cluster.devices();
+    let devices_of = |name: &Name| {
+        let claim = devices.claim(&Key::new(pod.namespace.clone(), name.clone()));
+        // What is chosen and not written yet is its own already.
+        let in_flight = || devices.in_flight(&claim?.uid).map(|chosen| &**chosen);
+        let got = claim.and_then(|claim| claim.allocation.as_ref()).or_else(in_flight);
+        got.map(|got| got.devices.results.clone()).unwrap_or_default()
     };
-    let devices = named.chain(made).flat_map(devices_of);
-    devices.map(|device| format!("{}/{}/{}", device.driver, device.pool, device.device)).collect()
+    let all = named.chain(made).flat_map(devices_of);
+    all.map(|device| format!("{}/{}/{}", device.driver, device.pool, device.device)).collect()
 }
 
 /// Pods have left their nodes: claims that only they used have no devices any more.

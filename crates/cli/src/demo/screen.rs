@@ -40,7 +40,7 @@ pub(super) struct ZoneLoad {
     pub(super) name: String,
     /// The part of the cpu that is taken, node by node.
     pub(super) loads: Vec<f64>,
-    pub(super) pods: i64,
+    pub(super) pods: usize,
 }
 
 impl ZoneLoad {

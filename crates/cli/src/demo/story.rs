@@ -430,7 +430,8 @@ impl<'c> Story<'c> {
                 );
             }
             RecordKind::Failed { message, .. } if pod == WHALE => {
-                self.seen.insert(Chapter::Wait, format!("{pod}, because {message}"));
+                let first = message.split(". ").next().unwrap_or(message);
+                self.seen.insert(Chapter::Wait, format!("{pod}, because {first}"));
             }
             RecordKind::Decided { node, feasible, .. } if pod.starts_with("urgent-") => {
                 self.placed_urgent += 1;

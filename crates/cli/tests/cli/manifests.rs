@@ -3,7 +3,11 @@
 //! There is no helm here: the chart keeps to a small part of the template language, which [`chart`](crate::chart) renders and
 //! refuses anything beyond.
 
-use std::fs;
+use std::{
+    env, fs,
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
 
 use serde_json::{Value, json};
 
@@ -263,6 +267,51 @@ fn the_chart_renders_what_fits_together() {
         let account = &named("Deployment")["spec"]["template"]["spec"]["serviceAccountName"];
         assert_eq!(named("ServiceAccount")["metadata"]["name"], *account);
     }
+}
+
+/// Kinds that an operator brings along.
+fn is_custom(object: &Value) -> bool {
+    object["apiVersion"].as_str().is_some_and(|version| version.starts_with("monitoring.coreos.com/"))
+}
+
+/// What kubectl makes of objects on a test cluster, if there is a kubectl.
+#[test]
+fn kubectl_takes_them() {
+    if Command::new("kubectl").arg("version").arg("--client").output().is_err() {
+        assert!(env::var_os("CI").is_none(), "CI installs kubectl");
+        return;
+    }
+    let mut cluster = Command::new(env!("CARGO_BIN_EXE_supercargo"))
+        .args(["testcluster", "--port", "0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the test cluster starts");
+    let mut address = String::new();
+    BufReader::new(cluster.stdout.take().expect("a pipe")).read_line(&mut address).expect("its address");
+    let sets = FILES.iter().map(|file| (file.to_string(), deployed(file)));
+    let sets = sets.chain(chart::VALUES.iter().map(|values| ((*values).to_owned(), chart::render(values))));
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut failures = Vec::new();
+    for (name, mut objects) in sets {
+        objects.retain(|object| !is_custom(object));
+        if objects.is_empty() {
+            continue;
+        }
+        let file = folder.path().join("list.json");
+        fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string())
+            .expect("a file");
+        let arguments = ["apply", "--dry-run=client", "--validate=false", "--server", address.trim(), "-f"];
+        let output = Command::new("kubectl").args(arguments).arg(&file).output().expect("kubectl runs");
+        let created = String::from_utf8_lossy(&output.stdout).matches("(dry run)").count();
+        if !output.status.success() || created != objects.len() {
+            failures.push(format!("{name}: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+    }
+    // It may have ended by itself, and then the failures tell.
+    let _ = cluster.kill();
+    let _ = cluster.wait();
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 #[test]

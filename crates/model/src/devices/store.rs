@@ -245,11 +245,15 @@ impl Devices {
     }
 
     fn touch_pool(&mut self, pool: &(Name, Name)) {
-        for slice in self.of_pool.get(pool).into_iter().flatten() {
-            self.changes.note(match slice.only_node() {
-                Some(node) => DeviceChange::OnNode(node.clone()),
-                None => DeviceChange::Everywhere,
-            });
+        let Some(slices) = self.of_pool.get(pool) else { return };
+        if slices.iter().any(|slice| slice.only_node().is_none()) {
+            return self.changes.note(DeviceChange::Everywhere);
+        }
+        let mut last = None;
+        for node in slices.iter().filter_map(|slice| slice.only_node()) {
+            if last.replace(node) != Some(node) {
+                self.changes.note(DeviceChange::OnNode(node.clone()));
+            }
         }
     }
 }

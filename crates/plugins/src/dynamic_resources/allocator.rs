@@ -28,6 +28,9 @@ pub const MOST_STEPS: u64 = 1_000_000;
 /// Of one claim.
 const MOST_DEVICES: usize = 32;
 
+/// How many claims, requests and devices one search goes down.
+const MOST_DEPTH: usize = 1024;
+
 /// Why nothing can be said about a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllocationError {

@@ -3,8 +3,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use supercargo_framework::fast::{CLOSED, OPEN};
-use supercargo_framework::{Code, Status};
+use supercargo_framework::{
+    Code, Status,
+    fast::{CLOSED, OPEN},
+    vector::vectorized,
+};
 use supercargo_model::{
     Cluster, NodeId, NodeInfo, Pod,
     changes::ChangeLogId,
@@ -206,8 +209,12 @@ impl KnownNodes {
         if let Some(status) = failed {
             return Err(status);
         }
+        let known = &self.open;
         // Open is nothing, and closed is infinitely little.
-        open.iter_mut().zip(&self.open).for_each(|(open, known)| *open += known);
+        vectorized(
+            #[inline(always)]
+            || open.iter_mut().zip(known).for_each(|(open, known)| *open += known),
+        );
         Ok(())
     }
 

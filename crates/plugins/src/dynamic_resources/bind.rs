@@ -9,7 +9,7 @@ use supercargo_framework::{
     handle::{AwaitOutcome, Dependency, HandleRef, LogLevel, Measurement, ObjectReference, Occurrence, View},
 };
 use supercargo_model::{
-    Key, Kind, Name, Pod,
+    Key, Kind, Name, Pod, Timestamp,
     devices::{ClaimAllocation, Devices, ResourceClaim},
     object::Object,
 };
@@ -20,6 +20,8 @@ use super::{
     write::ClaimWriter,
 };
 
+/// How often kube-scheduler looks at claims whose devices must get ready: what is due within that is not told apart.
+const LOOKED_AT_EVERY: Duration = Duration::from_secs(5);
 /// How long the watch gets to show what was written.
 const SHOWN_WITHIN: Duration = Duration::from_secs(120);
 
@@ -75,13 +77,28 @@ pub(super) async fn bind(binding: &ClaimBinding<'_>, mut plan: ClaimPlan) -> Ver
         note: format!("waiting for binding conditions for device on node {node}"),
     });
     let start = handle.connected()?.uptime();
+    let (wait, message) = longest_wait(&plan, handle.connected()?.now(), timeout);
     let ready = Box::pin(until_ready(handle, &plan, timeout));
-    let ready = match select(ready, Box::pin(handle.sleep(timeout))).await {
+    let ready = match select(ready, Box::pin(handle.sleep(wait))).await {
         Either::Left((ready, _)) => ready,
-        Either::Right(_) => Err(Status::error("device binding timeout: context deadline exceeded")),
+        Either::Right(_) => Err(Status::error(message)),
     };
     tell_wait(binding, &plan, &ready, handle.connected()?.uptime().saturating_sub(start));
     ready
+}
+
+/// How long to wait at most, and what is said then. A claim that was allocated for another pod may be due earlier.
+fn longest_wait(plan: &ClaimPlan, now: Timestamp, timeout: Duration) -> (Duration, String) {
+    let due = |planned: &PlannedClaim| {
+        let due = conditions::due(&planned.claim, timeout)?;
+        let left = Duration::try_from(due.duration_since(now)).unwrap_or_default();
+        Some((left, planned.claim.name.clone()))
+    };
+    let first = plan.claims.iter().filter_map(due).min();
+    match first.filter(|(left, _)| *left + LOOKED_AT_EVERY < timeout) {
+        Some((left, claim)) => (left, format!("device binding timeout: claim={claim}")),
+        None => (timeout, "device binding timeout: context deadline exceeded".to_owned()),
+    }
 }
 
 /// Counts how waiting for devices has ended.

@@ -354,14 +354,16 @@ impl PreBind for DynamicResources {
     }
 }
 
+fn may_have_plan(pod: &Pod) -> bool {
+    !pod.spec.resource_claims.is_empty() || !pod.spec.extended_demand.is_empty()
+}
+
 impl Observe for DynamicResources {
     /// A pod that is bound needs nothing more, and one that is gone neither.
     fn observe(&self, _: &Name, observed: &Observed<'_>) {
         match observed {
-            Observed::Is { object: Object::Pod(pod), .. } if pod.node.is_some() => {
-                if !pod.spec.resource_claims.is_empty() || !pod.spec.extended_demand.is_empty() {
-                    self.forget(pod);
-                }
+            Observed::Is { object: Object::Pod(pod), .. } if pod.node.is_some() && may_have_plan(pod) => {
+                self.forget(pod);
             }
             Observed::Gone { kind: Kind::Pod, key } => {
                 locked(&self.undone).all.retain(|_, pod| pod != *key);

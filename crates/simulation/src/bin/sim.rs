@@ -20,6 +20,7 @@ use clap::Parser;
 use supercargo_framework::bugs::{self, Bug};
 use supercargo_simulation::soak::{
     BrokenRule, LifeOutcome, Plan, SimulationRule, SoakTally, paced_plan, plan, run, shrink, soak_registry,
+    with_devices,
 };
 
 /// How often progress is told.
@@ -49,6 +50,9 @@ struct Arguments {
     /// Do not stop at the first broken rule; list the seeds that break one
     #[arg(long)]
     keep_going: bool,
+    /// Let there be devices in every cluster, with drivers that come late, vanish and come back, and claims to them
+    #[arg(long)]
+    devices: bool,
     /// Switch a known bug on, to see that it is found
     #[arg(long, value_name = "NAME", value_parser = bug)]
     bug: Option<Bug>,
@@ -130,7 +134,8 @@ fn soak(arguments: &Arguments) -> io::Result<bool> {
 
 /// The plan of a seed; known bugs are looked for where time passes quickly.
 fn plan_of(arguments: &Arguments, seed: u64) -> Plan {
-    if arguments.bug.is_some() { plan(seed) } else { paced_plan(seed) }
+    let plan = if arguments.bug.is_some() { plan(seed) } else { paced_plan(seed) };
+    if arguments.devices { with_devices(plan) } else { plan }
 }
 
 fn first_rule(outcome: &LifeOutcome) -> Option<SimulationRule> {

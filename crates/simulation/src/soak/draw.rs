@@ -3,7 +3,6 @@
 //! Each seed does only some of the things that can be done, and lets only some things go wrong: what hides behind much
 //! else comes to light in a run that has little else.
 
-use super::devices::with_devices;
 use super::objects::{EXTENDED_TEMPLATE, UNUSUAL_TEMPLATES};
 use super::plan::{Act, ExtenderMode, FaultyVerb, GuestMode, Plan, PlannedSetup, PlannedStep, RequestFault};
 use crate::random::SeededRandom;
@@ -74,12 +73,7 @@ pub fn paced_plan(seed: u64) -> Plan {
     if pace > 1 && plan.setup.heartbeat_seconds > 0 {
         plan.setup.heartbeat_seconds = plan.setup.heartbeat_seconds.max(SLOW_HEARTBEAT_SECONDS);
     }
-    // At every pace.
-    if seed >= PLAIN_SEEDS && (seed / PACES.len() as u64).is_multiple_of(3) {
-        with_devices(plan)
-    } else {
-        plan
-    }
+    plan
 }
 
 /// One of the usual sorts of pods, or of the unusual ones.

@@ -12,7 +12,7 @@ use supercargo_model::{
 };
 
 use super::{
-    AllocationError, MOST_DEVICES, MOST_STEPS, NodeInQuestion, capacity,
+    AllocationError, MOST_DEPTH, MOST_DEVICES, MOST_STEPS, NodeInQuestion, capacity,
     constraints::{Constraint, RequestNames},
     counters,
     pools::{Candidate, Counters, Pool, PoolState, node_matches},
@@ -166,7 +166,25 @@ impl<'c, 's> Search<'c, 's> {
             let prepared = search.prepare(supply, claim)?;
             search.claims.push(prepared);
         }
+        search.check_depth()?;
         Ok(search)
+    }
+
+    /// Each claim, request and device is a step down. Nobody who means well gets that deep.
+    fn check_depth(&self) -> Result<(), AllocationError> {
+        let of_request = |request: &RequestSearch<'_>| {
+            let most = request.options.iter().map(|option| option.count.min(MOST_DEVICES)).max();
+            1 + most.unwrap_or(0)
+        };
+        let of_claim = |claim: &ClaimSearch<'_>| 1 + claim.requests.iter().map(of_request).sum::<usize>();
+        let depth: usize = self.claims.iter().map(of_claim).sum();
+        match (self.claims.last(), depth > MOST_DEPTH) {
+            (Some(last), true) => failed(format!(
+                "claim {}: the pod's claims, their requests and devices are more than {MOST_DEPTH} together",
+                named(last.claim)
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn prepare(
@@ -175,7 +193,7 @@ impl<'c, 's> Search<'c, 's> {
         claim: &'c ResourceClaim,
     ) -> Result<ClaimSearch<'c>, AllocationError> {
         let mut requests = Vec::new();
-        let mut least = 0;
+        let mut least = 0_usize;
         for request in &claim.requests {
             let has_alternatives = !request.first_available.is_empty();
             let written: Vec<&'c ClaimedDevices> = match has_alternatives {
@@ -194,7 +212,7 @@ impl<'c, 's> Search<'c, 's> {
                     request.name
                 ));
             };
-            least += fewest;
+            least = least.saturating_add(fewest);
             requests.push(RequestSearch { name: &request.name, has_alternatives, options, selected: 0 });
         }
         if least > MOST_DEVICES {
@@ -244,7 +262,12 @@ impl<'c, 's> Search<'c, 's> {
         let selectors = class.selectors.iter().chain(&asked.selectors).map(&mut id).collect();
         let mut option = RequestOption { asked, class, count: 0, all: Vec::new(), selectors };
         match &asked.allocation_mode {
-            AllocationMode::ExactCount => option.count = usize::try_from(asked.count).unwrap_or(0),
+            AllocationMode::ExactCount => {
+                let Ok(count) = usize::try_from(asked.count) else {
+                    return failed(format!("{at}: count is negative: {}", asked.count));
+                };
+                option.count = count;
+            }
             AllocationMode::All => self.all_devices(&mut option, claim, &at)?,
             AllocationMode::Unknown(mode) => return failed(format!("{at}: unsupported count mode {mode}")),
         }

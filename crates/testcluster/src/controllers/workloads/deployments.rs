@@ -9,7 +9,7 @@ use super::{CONTROLLER, all, by_controller, owner_reference, replicas};
 use crate::StatusError;
 use crate::api::{Api, Caller, ObjectAddress};
 use crate::controllers::budgets::{amount, amount_rounded_down};
-use crate::object::{self, as_map, at, map_at, name, namespace, set_condition, text, uid};
+use crate::object::{self, as_map, at, list_at, map_at, name, namespace, set_condition, text, uid};
 use crate::resource::{DEPLOYMENTS, REPLICA_SETS};
 use crate::store::StoredObject;
 
@@ -168,7 +168,14 @@ fn write_status(api: &Api, deployment: &Value, rollout: &Rollout, revision: u64)
     status.insert("observedGeneration".to_owned(), generation);
     let now = api.time.now();
     for condition in conditions(rollout, ready) {
-        set_condition(&mut value, condition, &now);
+        let (kind, reason) = (condition["type"].clone(), condition["reason"].clone());
+        if !set_condition(&mut value, condition, &now) {
+            // It is as true as before, maybe for another reason.
+            let known = list_at(map_at(&mut value, "status"), "conditions");
+            for known in known.iter_mut().filter(|known| known["type"] == kind) {
+                known["reason"] = reason.clone();
+            }
+        }
     }
     let place = ObjectAddress::new(&DEPLOYMENTS, namespace(deployment), name(deployment));
     api.update(place, "", value, &Caller::controller(CONTROLLER)).map(drop)
