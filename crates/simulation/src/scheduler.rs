@@ -137,6 +137,11 @@ impl SchedulerProcess {
         self.executor.kill_after_polls(self.id, polls);
     }
 
+    /// Does not end after so many polls any more, if it was to.
+    pub fn spare(&self) {
+        self.executor.kill_after_polls(self.id, u64::MAX);
+    }
+
     /// Whether it runs: it may have been killed, or have lost its lease.
     pub fn is_running(&self) -> bool {
         locked(&self.ended).is_none() && self.executor.is_alive(self.id)

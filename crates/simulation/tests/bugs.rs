@@ -63,7 +63,6 @@ const NOT_PROVEN_YET: &[Bug] = &[
     Bug::ExtenderRefusalForgotten,
     // The status that tells of the failed binding comes back by the watch, and the pod is taken off its node then.
     Bug::ReservationLeaked,
-    Bug::UnansweredVolumeWriteIsDone,
     Bug::UpdateWhileSchedulingLost,
 ];
 
@@ -115,6 +114,13 @@ fn plans_of_their_own() -> Vec<OwnPlan> {
                 step(20_001, pods(0, 3)),
                 step(20_050, Act::Pause { process: 0, seconds: 40 }),
             ],
+        ),
+        // The claim is written when the pod's status names the node, and that write is lost.
+        (
+            Bug::UnansweredVolumeWriteIsDone,
+            SimulationRule::NobodyForgotten,
+            one_node(),
+            vec![step(1_100, pods(16, 1)), step(1_105, requests(RequestFault::Lost, FaultyVerb::Volume))],
         ),
         // Nobody wants the volume any more that could not be given to a claim.
         (
@@ -183,7 +189,7 @@ found! {
     no_nodes_panics: NoNodesPanics from 114 within 1 by NeverEnds;
     nomination_dropped_early: NominationDroppedEarly from 9 within 3 by EvictionsUseful;
     own_binding_wakes_nobody: OwnBindingWakesNobody from 31 within 3 by NobodyForgotten;
-    recreated_is_old: RecreatedIsOld from 10 within 3 by CacheEqualsServer;
+    recreated_is_old: RecreatedIsOld from 13 within 1 by CacheEqualsServer;
     relist_forgets_deletions: RelistForgetsDeletions from 5 within 3 by NothingLeftBehind;
     released_before_shown: ReleasedBeforeShown from 100 within 1 by NothingGivenTwice;
     status_after_binding: StatusAfterBinding from 14 within 3 by WrittenAsDecided;

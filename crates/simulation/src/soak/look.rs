@@ -88,6 +88,8 @@ impl Simulation<'_> {
             self.replicas[index].link.mend();
             if let Some(process) = &self.replicas[index].process {
                 process.resume();
+                // One that does little would come to its end in the middle of the rest.
+                process.spare();
             }
             let runs = self.replicas[index].process.as_ref().is_some_and(SchedulerProcess::is_running);
             if !runs {
