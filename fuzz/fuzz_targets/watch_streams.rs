@@ -220,6 +220,7 @@ impl Cache {
                 assert!(!reason.is_empty() && !self.objects.contains_key(&key), "{key}");
             }
             WatchEvent::Synced(_) => self.synced += 1,
+            WatchEvent::UpTo(..) => {}
         }
     }
 }

@@ -8,10 +8,19 @@ use crate::{
     value::Value,
 };
 
-const PER_CHARACTER: f64 = 0.1;
-const PER_REGEX_CHARACTER: f64 = 0.25;
+pub(crate) const PER_CHARACTER: f64 = 0.1;
+pub(crate) const PER_REGEX_CHARACTER: f64 = 0.25;
 pub(crate) const LIST_CREATION: u64 = 10;
 pub(crate) const MAP_CREATION: u64 = 30;
+
+/// Kubernetes' functions that cost one unit whatever they are given.
+#[rustfmt::skip]
+pub(crate) const UNIT: &[&str] = &[
+    "masked", "prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast", "isLinkLocalUnicast",
+    "isGlobalUnicast", "format.named", "sign", "asInteger", "isInteger", "asApproximateFloat", "isGreaterThan",
+    "isLessThan", "compareTo", "add", "sub", "major", "minor", "patch", "getScheme", "getHostname", "getHost", "getPort",
+    "getEscapedPath", "getQuery",
+];
 
 #[derive(Debug)]
 pub(crate) struct Tracker {
@@ -188,33 +197,7 @@ fn of_kubernetes(
             Value::Format(format) => Some(regex_cost(size(&args[1]), format.regex_length)),
             _ => None,
         },
-        "masked"
-        | "prefixLength"
-        | "family"
-        | "isUnspecified"
-        | "isLoopback"
-        | "isLinkLocalMulticast"
-        | "isLinkLocalUnicast"
-        | "isGlobalUnicast"
-        | "format.named"
-        | "sign"
-        | "asInteger"
-        | "isInteger"
-        | "asApproximateFloat"
-        | "isGreaterThan"
-        | "isLessThan"
-        | "compareTo"
-        | "add"
-        | "sub"
-        | "major"
-        | "minor"
-        | "patch"
-        | "getScheme"
-        | "getHostname"
-        | "getHost"
-        | "getPort"
-        | "getEscapedPath"
-        | "getQuery" => Some(1),
+        _ if UNIT.contains(&function) => Some(1),
         "_==_" => {
             use Value::*;
             matches!(args[0], Amount(..) | Ip(_) | Cidr(_) | Format(_) | Url(_) | Semver(_)).then_some(1)

@@ -1,6 +1,23 @@
 //! The functions of the environment that DRA selectors are compiled in: of CEL itself, of cel-go's extensions (strings 2, sets,
 //! lists 3, two-variable comprehensions, optionals) and of Kubernetes.
 
+/// The names of the overloads of a function of lists, one for each of the [`comparable`] types; cel-go and Kubernetes call times
+/// differently.
+macro_rules! ids_by_type {
+    ($name:ident, $duration:literal, $timestamp:literal, $suffix:literal) => {
+        const $name: [&str; 8] = [
+            concat!("list_int_", $suffix),
+            concat!("list_uint_", $suffix),
+            concat!("list_double_", $suffix),
+            concat!("list_bool_", $suffix),
+            concat!("list_", $duration, "_", $suffix),
+            concat!("list_", $timestamp, "_", $suffix),
+            concat!("list_string_", $suffix),
+            concat!("list_bytes_", $suffix),
+        ];
+    };
+}
+
 mod extensions;
 mod kubernetes;
 mod standard;
@@ -11,6 +28,12 @@ use crate::{
     value::Value,
 };
 use std::{collections::HashMap, sync::OnceLock};
+
+/// The types whose values have an order.
+fn comparable() -> [Type; 8] {
+    use Type::*;
+    [Int, Uint, Double, Bool, Duration, Timestamp, Text, Bytes]
+}
 
 pub(crate) type Implementation = fn(&[Value], &mut Budget) -> Result<Value, Halt>;
 

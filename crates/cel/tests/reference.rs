@@ -10,7 +10,9 @@ use supercargo_cel::{
 
 fn rows() -> Vec<Value> {
     let mut text = String::new();
-    GzDecoder::new(&include_bytes!("data/cel.json.gz")[..]).read_to_string(&mut text).unwrap();
+    GzDecoder::new(&include_bytes!("../../../tests/conformance/cel.json.gz")[..])
+        .read_to_string(&mut text)
+        .unwrap();
     serde_json::from_str(&text).unwrap()
 }
 

@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::{
-    bench, capacity, compare, config, conformance, demo, dynamic_scoring, explain, load_test,
-    output::Structured, rbac, record, replay, run, simulate, snapshot, style::Color, test, tune, ui,
+    bench, capacity, compare, config, conformance, demo, docs, dynamic_scoring, explain, load_test,
+    output::Structured, rbac, record, replay, run, simulate, snapshot, style::Color, test, tune, ui, version,
 };
 
 /// Decides where pods go in a Kubernetes cluster, exactly as kube-scheduler 1.36 would, and explains itself.
@@ -67,6 +67,8 @@ pub(crate) enum Command {
     /// Check the ConfigMap of the DynamicScoring plugin
     #[command(subcommand)]
     DynamicScoring(dynamic_scoring::Command),
+    /// List the documents of this version, or print one
+    Docs(docs::Options),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -74,6 +76,8 @@ pub(crate) enum Command {
     },
     /// Print the manual page (roff)
     Man,
+    /// Print what this command is, and which kube-scheduler it matches
+    Version(version::Options),
 }
 
 /// How results are printed.

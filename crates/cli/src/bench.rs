@@ -7,7 +7,7 @@ use serde::Serialize;
 use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
 use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
-use supercargo_sim::bench::{self, BenchResult, BenchWorkload, Size};
+use supercargo_sim::bench::{self, BenchResult, BenchWorkload, Demand, Size};
 
 use crate::{
     failure::{Ending, Failure},
@@ -62,7 +62,13 @@ enum WorkloadChoice {
     Interpod,
     /// Every pod has a shape of its own
     Unique,
-    /// All of them, one after another
+    /// A claim for a device, of 8 on each node
+    Devices,
+    /// A claim for two devices that are attached to the same root
+    DevicesConstraints,
+    /// A claim for a device of one model, or else of another
+    DevicesAlternatives,
+    /// All without devices, one after another
     #[default]
     All,
 }
@@ -75,6 +81,9 @@ impl WorkloadChoice {
             Self::Spread => vec![BenchWorkload::Spread],
             Self::Interpod => vec![BenchWorkload::InterPod],
             Self::Unique => vec![BenchWorkload::Unique],
+            Self::Devices => vec![BenchWorkload::Devices(Demand::Plain)],
+            Self::DevicesConstraints => vec![BenchWorkload::Devices(Demand::Constraints)],
+            Self::DevicesAlternatives => vec![BenchWorkload::Devices(Demand::Alternatives)],
             Self::All => BenchWorkload::ALL.to_vec(),
         }
     }

@@ -112,7 +112,7 @@ fn read_pod(
         reader.read(&source);
     }
     let mut objects = reader.finish()?;
-    objects.objects.extend(given.priority_classes.iter().cloned());
+    objects.objects.extend(given.completing.iter().cloned());
     let making = Making { replicas: Some(1), namespace, declared: &declared };
     making.complete(&mut objects, &given.objects, console)?;
     tell_skipped(&objects, console);

@@ -11,7 +11,7 @@ use supercargo_manifest::{Problem, Problems};
 use supercargo_sim::{
     configurations,
     conformance::{CheckedCases, ConformanceCase, Mismatch},
-    sampling,
+    sampling, selectors,
 };
 
 use crate::{
@@ -99,6 +99,7 @@ impl Tally {
             FileKind::NodesToFind => sampling::check_nodes_to_find(&source)?,
             FileKind::NodeOrder => sampling::check_node_order(&source, registry)?,
             FileKind::Configurations => configurations::check_configurations(&source, registry)?,
+            FileKind::Selectors => selectors::check_selectors(&source)?,
         };
         self.failed += usize::from(cases.failed > 0);
         self.differences.extend(file.kind.name(), &cases.differences);

@@ -4,10 +4,12 @@
 mod objects;
 mod screen;
 mod story;
+mod stream;
 
 use std::{
-    collections::VecDeque,
+    collections::BTreeMap,
     io::IsTerminal,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -18,33 +20,33 @@ use supercargo_live::{
     scheduler::{inspector::Inspector, records::Follower},
 };
 use supercargo_manifest::{Problem, Problems};
-use supercargo_model::resources::CPU;
+use supercargo_model::Cluster;
 use supercargo_server::metrics::{DecisionTimes, Metrics};
-use supercargo_testcluster::{Kubelets, NOTICE, TestCluster, TestClusterOptions};
+use supercargo_testcluster::{DeviceDriver, Kubelets, NOTICE, TestCluster, TestClusterOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     failure::{Ending, Failure},
     objects::load_configuration,
     output::Console,
-    page::{ClusterColumns, ClusterLook},
     run::{WatchedScheduler, runtime, start_watched, stop_on_signal},
+    style::harmless,
 };
-use objects::{NAMESPACE, cores, node, pod, pod_name};
+use objects::{ACCELERATORS, ZONE_LABEL, cores, node};
 use screen::{DemoFigures, DemoScreen, ZoneLoad, microseconds};
 use story::Story;
+use stream::{LIFETIME, PodStream};
 
-/// How long a pod lives before it is deleted again.
-const LIFETIME: Duration = Duration::from_secs(45);
 const TICK: Duration = Duration::from_millis(50);
 /// How long a round of the story takes, at most.
 const ROUND: Duration = Duration::from_secs(45);
-/// So many pods may be made before the first is decided.
-const MIN_AHEAD: f64 = 100.0;
 /// How many cores the nodes of a test cluster have.
 const NODE_CORES: usize = 16;
 /// How many of the pods that wait are shown.
 const SHOWN_WAITING: usize = 3;
+/// Where more wait than this, those who are shown are looked up less often.
+const MANY_WAITING: usize = 500;
+const LIST_INTERVAL: Duration = Duration::from_secs(3);
 
 /// What can be said to `supercargo demo`.
 #[derive(Args)]
@@ -120,6 +122,8 @@ fn with_controllers(port: u16) -> TestClusterOptions {
         volumes: Some(Duration::from_millis(200)),
         workloads: true,
         budgets: true,
+        claims: true,
+        driver: Some(DeviceDriver { name: ACCELERATORS.to_owned(), ..DeviceDriver::default() }),
         ..TestClusterOptions::default()
     }
 }
@@ -144,17 +148,13 @@ struct Demo<'d> {
     options: &'d Options,
     cluster: &'d TestCluster,
     inspector: Inspector,
-    metrics: &'d Metrics,
+    metrics: &'d Arc<Metrics>,
     follower: Follower,
     story: Story<'d>,
-    created: usize,
-    deleted: usize,
     bound: usize,
-    /// Until when pods were made, and how many there were at which time.
-    made_until: Duration,
-    made: VecDeque<(Duration, usize)>,
-    /// So many are old enough to go.
-    old: usize,
+    /// Some of those who wait and why, and when they were listed.
+    waits: Vec<(String, String)>,
+    listed: Duration,
     /// What was counted when it was last shown, and when that was.
     times: Vec<u64>,
     shown: Duration,
@@ -163,7 +163,9 @@ struct Demo<'d> {
 /// What it came to.
 struct DemoEnding {
     created: usize,
-    showed: Vec<&'static str>,
+    seen: Vec<String>,
+    /// What had begun when it ended.
+    unseen: Vec<&'static str>,
     preemptions: usize,
     p50: Option<f64>,
     p99: Option<f64>,
@@ -180,12 +182,9 @@ impl<'d> Demo<'d> {
             follower: watched.running.records().follow_decisions(),
             story: Story::new(cluster, inspector.clone(), options.nodes, round),
             inspector,
-            created: 0,
-            deleted: 0,
             bound: 0,
-            made_until: Duration::ZERO,
-            made: VecDeque::new(),
-            old: 0,
+            waits: Vec::new(),
+            listed: Duration::ZERO,
             times: Vec::new(),
             shown: Duration::ZERO,
         }
@@ -196,16 +195,18 @@ impl<'d> Demo<'d> {
         let on_terminal = std::io::stdout().is_terminal();
         let title = format!("Supercargo · {} nodes, {} pods a second", self.options.nodes, self.options.rate);
         let mut screen = DemoScreen::new(title, on_terminal);
+        let stream = PodStream::start((**self.cluster).clone(), self.metrics.clone(), self.options.rate)?;
         let started = Instant::now();
         let until = self.options.time.and_then(|time| time.to_std());
-        while !stop.is_cancelled() && until.is_none_or(|until| started.elapsed() < until) {
-            self.make_and_delete(started.elapsed())?;
+        let goes_on = |now: Duration| until.is_none_or(|until| now < until);
+        while !stop.is_cancelled() && !stream.has_failed() && goes_on(started.elapsed()) {
             self.story.go_on(started.elapsed()).await?;
             while let Some(delivery) = self.follower.try_next() {
                 self.story.hear(&delivery.record, started.elapsed());
             }
             if started.elapsed() >= self.shown + screen.interval() {
-                let figures = self.figures(started.elapsed()).await;
+                let figures = self.figures(started.elapsed(), stream.created()).await;
+                self.story.look(&figures);
                 screen.show(&figures, &self.story.lines, self.story.told, console)?;
             }
             tokio::select! {
@@ -215,100 +216,73 @@ impl<'d> Demo<'d> {
         }
         let counts = self.metrics.scheduling.decision_times.counts();
         Ok(DemoEnding {
-            created: self.created,
-            showed: self.story.shown.iter().filter_map(|chapter| chapter.shows()).collect(),
+            created: stream.end()?,
+            seen: self.story.seen(),
+            unseen: self.story.unseen(),
             preemptions: self.story.preemptions,
             p50: DecisionTimes::quantile_microseconds(&counts, 0.5),
             p99: DecisionTimes::quantile_microseconds(&counts, 0.99),
         })
     }
 
-    /// The stream of pods: new ones come, old ones go.
-    fn make_and_delete(&mut self, now: Duration) -> Result<(), Problem> {
-        let rate = self.options.rate as f64;
-        // On a machine that is too slow for the rate, fewer are made: what decides has the same thread, and comes first.
-        let decided: u64 = self.metrics.scheduling.decision_times.counts().iter().sum();
-        if self.created as f64 > decided as f64 + rate.max(MIN_AHEAD) {
-            self.made_until = now;
-        }
-        let (began, before) = (Instant::now(), self.created);
-        let due = ((now - self.made_until).as_secs_f64() * rate) as usize;
-        while self.created < before + due && began.elapsed() < TICK / 2 {
-            let created = self.cluster.create(pod(self.created, &pod_name(self.created)));
-            created.map_err(|refusal| Problem::error(format!("cannot make a pod: {}", refusal.message())))?;
-            self.created += 1;
-        }
-        if self.created > before {
-            let is_late = self.created < before + due;
-            self.made_until =
-                if is_late { now } else { self.made_until + Duration::from_secs_f64(due as f64 / rate) };
-            self.made.push_back((now, self.created));
-        }
-        while self.made.front().is_some_and(|(at, _)| *at + LIFETIME < now) {
-            self.old = self.made.pop_front().map_or(self.old, |(_, created)| created);
-        }
-        while self.deleted < self.old {
-            // Somebody may have deleted it with kubectl; and its node may have failed, so that it has another name.
-            let name = pod_name(self.deleted);
-            if self.cluster.delete("pods", NAMESPACE, &name).is_err() {
-                let _ = self.cluster.delete("pods", NAMESPACE, &format!("{name}r"));
-            }
-            self.deleted += 1;
-        }
-        Ok(())
-    }
-
-    async fn figures(&mut self, now: Duration) -> DemoFigures {
+    async fn figures(&mut self, now: Duration, created: usize) -> DemoFigures {
         self.bound += self.cluster.bindings_from(self.bound).len();
         let counts = self.metrics.scheduling.decision_times.counts();
         let before = |i: usize| self.times.get(i).copied().unwrap_or(0);
         let new: Vec<u64> = counts.iter().enumerate().map(|(i, count)| count - before(i)).collect();
         let rate = new.iter().sum::<u64>() as f64 / (now - self.shown).as_secs_f64();
         (self.times, self.shown) = (counts, now);
-        let look = self.inspector.ask(|engine, _| ClusterLook::new(engine.cluster())).await;
-        let zones = look.map(|look| zone_loads(&ClusterColumns::new(look))).unwrap_or_default();
-        let queue = self.inspector.queue().await.unwrap_or_default();
-        let refused =
-            queue.iter().filter_map(|pod| Some((pod.pod.name.to_string(), pod.last_failure.as_ref()?)));
+        let seen =
+            self.inspector.ask(|engine, queue| (zone_loads(engine.cluster()), queue.pending().count()));
+        let (zones, waiting) = seen.await.unwrap_or_default();
+        // To list many who wait takes its time, which is the scheduler's.
+        let is_due = waiting <= MANY_WAITING || now >= self.listed + LIST_INTERVAL;
+        if is_due {
+            self.listed = now;
+            self.waits = self.list_waits().await;
+        }
         DemoFigures {
             at: now,
-            created: self.created,
+            created,
             bound: self.bound,
             rate,
             p50_microseconds: DecisionTimes::quantile_microseconds(&new, 0.5),
             p99_microseconds: DecisionTimes::quantile_microseconds(&new, 0.99),
             zones,
-            waiting: queue.len(),
-            waits: refused
-                .map(|(pod, failure)| (pod, failure.message.to_string()))
-                .take(SHOWN_WAITING)
-                .collect(),
+            waiting,
+            waits: self.waits.clone(),
         }
+    }
+
+    /// Some of those who wait, and why.
+    async fn list_waits(&self) -> Vec<(String, String)> {
+        let queue = self.inspector.queue().await.unwrap_or_default();
+        let refused = queue.iter().filter_map(|pod| Some((&pod.pod.name, pod.last_failure.as_ref()?)));
+        let told = refused.map(|(pod, failure)| (pod.to_string(), failure.message.to_string()));
+        told.take(SHOWN_WAITING).collect()
     }
 }
 
 /// How full the nodes of each zone are.
-fn zone_loads(columns: &ClusterColumns) -> Vec<ZoneLoad> {
-    let Some(nodes) = &columns.nodes else { return Vec::new() };
-    let place = |name: &str| nodes.resources.iter().position(|resource| &**resource == name);
-    let (Some(cpu), Some(pods)) = (place(CPU), place(supercargo_model::resources::PODS)) else {
-        return Vec::new();
-    };
-    let mut zones: Vec<ZoneLoad> =
-        nodes.zones.iter().map(|name| ZoneLoad { name: name.clone(), ..ZoneLoad::default() }).collect();
-    for (node, zone) in nodes.zone.iter().enumerate() {
-        let allocatable = nodes.allocatable[cpu][node].max(1) as f64;
-        zones[*zone].loads.push(columns.used[cpu][node] as f64 / allocatable);
-        zones[*zone].pods += columns.used[pods][node];
+fn zone_loads(cluster: &Cluster) -> Vec<ZoneLoad> {
+    let mut zones: BTreeMap<&str, ZoneLoad> = BTreeMap::new();
+    for info in cluster.nodes() {
+        let zone = info.node.labels.get(ZONE_LABEL).map_or("no zone", |name| &**name);
+        let load = zones.entry(zone).or_default();
+        load.loads.push(info.requested.milli_cpu as f64 / info.node.allocatable.milli_cpu.max(1) as f64);
+        load.pods += info.pods.len();
     }
-    zones
+    zones.into_iter().map(|(name, load)| ZoneLoad { name: name.to_owned(), ..load }).collect()
 }
 
 impl DemoEnding {
     fn print(&self, bound: usize, violations: usize, console: &mut Console) -> Result<(), Failure> {
         console.heading("What was shown")?;
-        for shown in &self.showed {
-            console.line(format!("  {shown}"))?;
+        for seen in &self.seen {
+            console.line(format!("  {}", harmless(seen)))?;
+        }
+        if !self.unseen.is_empty() {
+            console.line(format!("  it ended before the end of: {}", self.unseen.join(", ")))?;
         }
         console.line(format!(
             "  {} pods created, {bound} bound, {} preemptions, {violations} invariant violations; half of the decisions took \
@@ -358,6 +332,11 @@ pub(crate) struct ClusterCommand {
     #[arg(long)]
     no_budgets: bool,
 
+    /// Without a controller for resource claims, and without the driver that publishes devices for nodes with the label
+    /// `testcluster/devices`
+    #[arg(long)]
+    no_devices: bool,
+
     /// Without any of them: nothing happens by itself
     #[arg(long)]
     no_controllers: bool,
@@ -372,6 +351,8 @@ impl ClusterCommand {
             volumes: all.volumes.filter(|_| runs(self.no_volumes)),
             workloads: runs(self.no_workloads),
             budgets: runs(self.no_budgets),
+            claims: runs(self.no_devices),
+            driver: all.driver.filter(|_| runs(self.no_devices)),
             ..all
         }
     }

@@ -30,6 +30,7 @@ use crate::{
     objects::{Inputs, offline},
     output::Console,
     simulate::nomination,
+    style::harmless,
 };
 
 /// How many nodes are shown, unless more or fewer are asked for.
@@ -285,6 +286,7 @@ pub(crate) fn document(explained: &Explained, configuration: &Configuration) -> 
 
 fn print(explanation: &Explanation, shown: Shown, console: &mut Console) -> Result<(), Failure> {
     header::print(explanation, console)?;
+    print_allotments(explanation, console)?;
     if !explanation.nodes.is_empty() {
         scores::print(explanation, shown, console)?;
         scores::print_tie(explanation, console)?;
@@ -297,6 +299,17 @@ fn print(explanation: &Explanation, shown: Shown, console: &mut Console) -> Resu
         print_earlier(earlier, shown.all, console)?;
     }
     why_not::print(explanation, console)
+}
+
+/// What the pod is allotted on its node, and what is left there.
+fn print_allotments(explanation: &Explanation, console: &mut Console) -> Result<(), Failure> {
+    for allotment in &explanation.allotments {
+        console.heading(format!("Allotted on {} by {}", harmless(&allotment.node), allotment.plugin))?;
+        for detail in &allotment.details {
+            console.hanging("  - ", "    ", &detail.text)?;
+        }
+    }
+    Ok(())
 }
 
 /// The attempt that room was made for, so that a later one could end well.

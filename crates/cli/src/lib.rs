@@ -27,6 +27,7 @@ mod compare;
 mod config;
 mod conformance;
 mod demo;
+mod docs;
 mod dynamic_scoring;
 mod explain;
 mod extender_calls;
@@ -52,6 +53,7 @@ mod traces;
 mod tune;
 mod ui;
 mod utilisation;
+mod version;
 
 use std::{
     ffi::OsString,
@@ -156,8 +158,10 @@ fn dispatch(
         Command::LoadTest(options) => load_test::run(&options, console),
         Command::DynamicScoring(command) => dynamic_scoring::run(&command, console),
         Command::Config(command) => config::run(&command, console, registry),
+        Command::Docs(options) => docs::run(&options, console),
         Command::Completions { shell } => shell::completions(shell, Arguments::command(), console),
         Command::Man => shell::man(Arguments::command(), console),
+        Command::Version(options) => version::run(&options, console),
     }
 }
 

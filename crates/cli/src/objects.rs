@@ -18,12 +18,12 @@ use supercargo_scheduler::{
     offline::OfflineScheduler,
     setup::{self, Overrides},
 };
-use supercargo_sim::{priority_classes::PRIORITY_CLASSES, simulate::Input, utilisation::Utilisation};
+use supercargo_sim::{resource_claims, simulate::Input, utilisation::Utilisation};
 
 use crate::{dynamic_scoring::Preferred, extender_calls::ExtenderCaller, input, output::Console};
 pub(crate) use live_cluster::LiveCluster;
 pub(crate) use what_if::ClusterEdits;
-pub(crate) use workloads::{KINDS as WORKLOADS, Making, reader};
+pub(crate) use workloads::{COMPLETING, KINDS as WORKLOADS, Making, reader};
 
 /// What is scheduled, and by what rules.
 #[derive(clap::Args)]
@@ -79,8 +79,8 @@ pub(crate) struct Given {
     pub(crate) before: Utilisation,
     /// Pods that were taken off their nodes, and where they were.
     pub(crate) was_on: HashMap<Key, Name>,
-    /// What says the priorities of pods, for pods that are read later.
-    pub(crate) priority_classes: Vec<Object>,
+    /// What pods are completed from, for pods that are read later.
+    pub(crate) completing: Vec<Object>,
     /// Calls the extenders, if there are any.
     pub(crate) extender_caller: Option<ExtenderCaller>,
 }
@@ -104,8 +104,8 @@ impl Inputs {
                     declared: &declared,
                 };
                 let before = Utilisation::of_objects(&objects.objects);
-                let is_class = |object: &&Object| matches!(object, Object::Custom(custom) if *custom.api == PRIORITY_CLASSES);
-                let priority_classes = objects.objects.iter().filter(is_class).cloned().collect();
+                let is_completing = |object: &&Object| matches!(object, Object::Custom(custom) if COMPLETING.contains(&custom.api));
+                let completing = objects.objects.iter().filter(is_completing).cloned().collect();
                 self.what_if.add_nodes(&mut objects.objects)?;
                 making.complete(&mut objects, &[], console)?;
                 console.warnings(&self.preferred.put(&mut objects, &configuration)?);
@@ -117,6 +117,7 @@ impl Inputs {
                 }
                 let (mut objects, now) = (objects.objects, self.preferred.now());
                 let was_on = self.what_if.unbind(&mut objects, &configuration, console)?;
+                resource_claims::give_back(&mut objects, &was_on.keys().cloned().collect());
                 if let Some(extender_caller) = &mut extender_caller {
                     let unbound = pods(&objects).filter(|pod| was_on.contains_key(&pod.key()));
                     unbound.for_each(|pod| extender_caller.unbind(pod));
@@ -128,7 +129,7 @@ impl Inputs {
                     now,
                     before,
                     was_on,
-                    priority_classes,
+                    completing,
                     extender_caller,
                 })
             }
@@ -153,9 +154,10 @@ impl Inputs {
             let profiles = configuration.profiles(registry)?;
             let profiles = profiles.iter().map(|ready| &ready.profile);
             let mut resources = informer::resources(&configuration.declared(registry), profiles);
-            let classes = Kind::Custom(&PRIORITY_CLASSES);
-            if !resources.iter().any(|resource| resource.kind == classes) {
-                resources.extend(informer::Resource::of(classes));
+            for kind in COMPLETING.map(Kind::Custom) {
+                if !resources.iter().any(|resource| resource.kind == kind) {
+                    resources.extend(informer::Resource::of(kind));
+                }
             }
             self.live.read(&resources, &mut reader, console)?;
         }

@@ -9,9 +9,11 @@ mod guests;
 mod live_page;
 mod logging;
 mod measure;
+mod otlp;
 mod pod_lines;
 mod review;
 mod serving;
+mod spans;
 mod watched;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -37,15 +39,21 @@ use crate::{
     objects::load_configuration,
     output::Console,
     page::ShownConfiguration,
+    version::{KUBERNETES, VERSION},
 };
 use beside::Beside;
 use decision_log::DecisionLog;
 use decisions::{Asked, KeptDecisions};
-use flags::{Checked, DecisionOptions};
+use flags::{Checked, DecisionOptions, TracingOptions};
 use live_page::LivePage;
 use measure::{MeteredWorld, MetricsMeter};
+use otlp::Exporter;
 use review::ByApiServer;
 use serving::Serving;
+use spans::Spans;
+
+/// How long the last spans may take when the process ends.
+const LAST_SPANS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Runs the scheduler until it is told to stop.
 pub(crate) fn run(
@@ -109,19 +117,22 @@ async fn schedule(
     tokio::spawn(stop_on_signal(stop.clone()));
     let access = access(options, configuration);
     let real = open(&access).await?;
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), server = real.server(), "supercargo starts");
+    tracing::info!(version = VERSION, server = real.server(), "supercargo starts");
     let about = ("live", real.server().to_owned());
     if !real.checks_certificate() {
         tracing::warn!(
             "the API server's certificate is not checked: the kubeconfig says insecure-skip-tls-verify"
         );
     }
-    let measured = Arc::new(MetricsMeter::new(configuration, &checked.gates, &options.disabled_metrics));
+    let measured = MetricsMeter::new(configuration, &checked.gates, &options.disabled_metrics);
+    let (spans, exporter) = tracing_export(&options.tracing, &measured)?.unzip();
+    let measured = Arc::new(measured.with_spans(spans));
     let world: SharedWorld = Arc::new(MeteredWorld::new(real, &measured));
     let beside = Beside::start()?;
     // With connections of its own and no limit, so that the lease never waits behind other requests.
     let own_access = RestConfig { queries_per_second: None, ..access };
     let beside_world: SharedWorld = Arc::new(MeteredWorld::new(open(&own_access).await?, &measured));
+    let exporting = exporter.map(|exporter| beside.enter(|| tokio::spawn(exporter.run(stop.clone()))));
     let lease = beside.enter(|| campaign(&beside_world, configuration));
     let informers = InformerHealth::default();
     let told = &options.decisions;
@@ -171,12 +182,27 @@ async fn schedule(
         // Its own limit ends it.
         let _ = server.await;
     }
+    if let Some(exporting) = exporting {
+        // What is left of the spans is worth a moment, and no more.
+        let _ = tokio::time::timeout(LAST_SPANS_WITHIN, exporting).await;
+    }
     if ended == Ended::LostLease {
         tracing::error!("the lease was lost: ending, so that a fresh process can take part again");
         return Ok(Ending::Found);
     }
     tracing::info!("stopped");
     Ok(Ending::Well)
+}
+
+/// Where spans are made and how they are sent, if somebody collects them.
+fn tracing_export(
+    options: &TracingOptions,
+    measured: &MetricsMeter,
+) -> Result<Option<(Spans, Exporter)>, Problem> {
+    let Some(endpoint) = &options.tracing_endpoint else { return Ok(None) };
+    let spans = Spans::new(measured.metrics(), options.tracing_sampling_rate_per_million);
+    let exporter = Exporter::new(endpoint, spans.clone(), measured.metrics())?;
+    Ok(Some((spans, exporter)))
 }
 
 /// Full decisions go to a file, if one is named.
@@ -215,10 +241,11 @@ async fn reviewer(
 
 /// What `--version` prints; `raw` in full.
 fn tell_version(version: &str, console: &mut Console) -> Result<Ending, Failure> {
-    let ours = env!("CARGO_PKG_VERSION");
     match version {
-        "raw" => console.line(format!("{{\"kubernetes\": \"v1.36.4\", \"supercargo\": \"{ours}\"}}"))?,
-        _ => console.line(format!("Kubernetes v1.36.4+supercargo.{ours}"))?,
+        "raw" => {
+            console.line(format!("{{\"kubernetes\": \"{KUBERNETES}\", \"supercargo\": \"{VERSION}\"}}"))?;
+        }
+        _ => console.line(format!("Kubernetes {KUBERNETES}+supercargo.{VERSION}"))?,
     }
     Ok(Ending::Well)
 }

@@ -14,7 +14,9 @@ use supercargo_engine::{Outcome, Placement};
 use supercargo_framework::{preemption::Nomination, registry::Registry};
 use supercargo_model::{Key, Name, Pod};
 use supercargo_scheduler::offline::{Attempt, OfflineScheduler};
-use supercargo_sim::{report::PodReport, simulate::Input, utilisation::Utilisation};
+use supercargo_sim::{
+    report::PodReport, resource_claims::devices_of, simulate::Input, utilisation::Utilisation,
+};
 
 use crate::{
     extender_calls::{ExtenderCaller, decide},
@@ -115,7 +117,8 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         while let Some((attempt, took)) =
             next(&mut scheduler, extender_caller.as_mut(), options.time, |_, _| in_full)
         {
-            rows.add(attempt, took);
+            let devices = devices_of(scheduler.engine().cluster(), &attempt.pod);
+            rows.add(attempt, devices, took);
             progress.at(rows.len());
         }
         progress.finish();
@@ -252,6 +255,9 @@ struct Line<'a> {
     /// The node that it was on before it was drained, lost, or to be decided anew.
     #[serde(skip_serializing_if = "Option::is_none")]
     was_on: Option<&'a Name>,
+    /// The devices that it has got, as `driver/pool/device`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    devices: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     took_microseconds: Option<u128>,
 }
@@ -280,7 +286,8 @@ fn print_each(
             let report = PodReport::new(decision).after(attempt.number, made_room.remove(uid).as_ref());
             let report = PodReport { evicted: outline.evicted.contains(uid), ..report };
             let was_on = printing.was_on.get(&attempt.pod.key());
-            let line = Line { report, was_on, took_microseconds: took.map(|took| took.as_micros()) };
+            let devices = devices_of(scheduler.engine().cluster(), &attempt.pod);
+            let line = Line { report, was_on, devices, took_microseconds: took.map(|took| took.as_micros()) };
             console.structured(printing.structured, &line)?;
         } else if let Some(nomination) = nomination(&attempt.placement) {
             made_room.insert(uid.clone(), nomination.clone());

@@ -8,7 +8,7 @@ use std::{
 use supercargo_framework::{
     Code, Status,
     bugs::{self, Bug},
-    preemption::{Claim, NodeVerdicts, Nomination, Rejection, no_node_available},
+    preemption::{Claim, FollowUp, NodeVerdicts, Nomination, Rejection, no_node_available},
     profile::Scores,
 };
 use supercargo_model::{Key, Name, Pod};
@@ -72,6 +72,8 @@ pub struct Decision {
     pub preemption: Option<Result<Nomination, Status>>,
     /// A nomination that the pod has from before is taken back, unless there is a new one.
     pub clears_nomination: bool,
+    /// What a plugin does about it, besides making room or instead.
+    pub follow_up: Option<FollowUp>,
     /// What `rejected` and `verdicts` come to, where they were left out because pods of the same template were refused
     /// before: see [`crate::Inspection::verdicts`].
     pub brief: Option<BriefRefusal>,
@@ -105,6 +107,7 @@ impl Decision {
             best: Vec::new(),
             preemption: None,
             clears_nomination: true,
+            follow_up: None,
             brief: None,
         }
     }

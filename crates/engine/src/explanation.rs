@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use supercargo_framework::{
-    details::RefusalKind,
+    details::{Detail, RefusalKind},
     profile::{Examination, Objection, Profile, ScoreColumn},
 };
 use supercargo_model::{Cluster, Key, Name, Pod, meta::Owner, pod_owner::PodDisruptionBudget};
@@ -21,10 +21,23 @@ pub struct Explained {
     /// Everybody who refuses the nodes that were asked about, in the order in which they were given. `None` for a node that
     /// does not exist.
     pub objections: Vec<(Name, Option<Vec<Objection>>)>,
+    /// What the pod is allotted on the chosen node, and on those that were asked about and would do.
+    pub allotments: Vec<Allotment>,
     /// The pods that would be evicted to make room.
     pub victims: Vec<Victim>,
     /// What each plugin's weight decides.
     pub influence: Vec<Influence>,
+}
+
+/// What a plugin allots a pod on a node, such as devices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Allotment {
+    /// The node.
+    pub node: Name,
+    /// The plugin.
+    pub plugin: Name,
+    /// What it is, by name.
+    pub details: Vec<Detail>,
 }
 
 /// A pod that would be evicted.
@@ -91,6 +104,7 @@ impl From<Decision> for Explained {
             decision,
             kinds: BTreeMap::new(),
             objections: Vec::new(),
+            allotments: Vec::new(),
             victims: Vec::new(),
             influence: Vec::new(),
         }
@@ -107,9 +121,11 @@ impl Explained {
     ) -> Self {
         let examination = profile.examine(&state.cluster, pod);
         let asking = Asking { state, profile, examination, pod };
+        let objections: Vec<_> = nodes.iter().map(|node| asking.objections(node)).collect();
         Self {
             kinds: asking.kinds(&decision),
-            objections: nodes.iter().map(|node| asking.objections(node)).collect(),
+            allotments: asking.allotments(&decision, &objections),
+            objections,
             victims: victims(&state.cluster, &decision),
             influence: influence(&decision),
             decision,
@@ -137,6 +153,27 @@ impl Asking<'_> {
             }
         }
         kinds
+    }
+
+    fn allotments(
+        &self,
+        decision: &Decision,
+        objections: &[(Name, Option<Vec<Objection>>)],
+    ) -> Vec<Allotment> {
+        let cluster = &self.state.cluster;
+        let would_do = |(_, objections): &&(Name, Option<Vec<Objection>>)| {
+            objections.as_ref().is_some_and(Vec::is_empty)
+        };
+        let asked = objections.iter().filter(would_do).map(|(node, _)| node);
+        let nodes = decision.node().into_iter().chain(asked.filter(|node| decision.node() != Some(node)));
+        let mut all = Vec::new();
+        for node in nodes {
+            let Some(info) = cluster.node(node) else { continue };
+            for (plugin, details) in self.profile.allotments(&self.examination, cluster, self.pod, info) {
+                all.push(Allotment { node: node.clone(), plugin, details });
+            }
+        }
+        all
     }
 
     fn objections(&self, name: &Name) -> (Name, Option<Vec<Objection>>) {

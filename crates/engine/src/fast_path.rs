@@ -88,7 +88,8 @@ impl FastPath {
         let FastCycle { input, pod, .. } = cycle;
         let nodes = input.state.cluster.node_count();
         // Without any node a pod is refused in other words, and nobody is asked to make room.
-        if pod.nominated_node.is_some() || nodes == 0 && !bugs::is_on(Bug::NoNodesPanics) {
+        assert!(nodes > 0 || !bugs::is_on(Bug::NoNodesPanics), "no node to start with");
+        if pod.nominated_node.is_some() || nodes == 0 {
             return None;
         }
         let enough = input.enough_nodes(nodes);
@@ -144,7 +145,7 @@ impl FastPath {
         let name = profile.scheduler_name().clone();
         let mut decision = Decision::new(pod, name, input.seed, cluster.node_count());
         decision.brief = Some(brief);
-        if let Some(NotNominated { status, clears }) = not_nominated {
+        if let Some(NotNominated { status, clears, .. }) = not_nominated {
             decision.clears_nomination = clears;
             decision.preemption = Some(Err(status));
         }

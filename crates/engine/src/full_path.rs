@@ -253,6 +253,10 @@ impl<'a> FullCycle<'a> {
         let code = |made: &Result<_, NotNominated>| made.as_ref().err().map(|refused| refused.status.code);
         let made = self.profile.timed_point(Point::PostFilter, post_filter, code);
         decision.clears_nomination = made.as_ref().is_err_and(|refused| refused.clears);
+        decision.follow_up = match &made {
+            Ok(nomination) => nomination.follow_up.clone(),
+            Err(refused) => refused.follow_up.clone(),
+        };
         decision.preemption = Some(made.map_err(|refused| refused.status));
         match calls.and_then(PreemptionCalls::into_halt) {
             Some(halt) => Err(halt),

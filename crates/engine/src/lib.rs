@@ -27,7 +27,7 @@ mod trial;
 pub use cycle::PathCounts;
 pub use decision::{BriefRefusal, Decision, Outcome};
 pub use engine::Engine;
-pub use explanation::{BudgetUse, Explained, Influence, Reweighed, Victim, influence};
+pub use explanation::{Allotment, BudgetUse, Explained, Influence, Reweighed, Victim, influence};
 pub use fast_path::Placement;
 pub use inspection::{Inspection, Survey};
 pub use pick::TieBreak;

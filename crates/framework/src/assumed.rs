@@ -3,10 +3,11 @@
 //! As in kube-scheduler's assume cache, what the server tells always wins over what was assumed, and what comes to
 //! nothing is taken back to what the server told last.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use supercargo_model::{
     Cluster, Key, Name,
+    devices::{ClaimAllocation, ResourceClaim},
     object::{Kind, Object},
 };
 
@@ -16,6 +17,8 @@ pub struct AssumedObjects {
     ahead: HashMap<(Kind, Key), Ahead>,
     /// What was assumed for each pod, by its uid, until it is bound or given up.
     of_pod: HashMap<Name, Vec<(Kind, Key)>>,
+    /// The claims, by uid, for which devices were chosen for each pod, until it is bound or given up.
+    in_flight: HashMap<Name, Vec<Name>>,
 }
 
 /// An object of which the cluster has another version than the server has told.
@@ -58,7 +61,7 @@ impl AssumedObjects {
     /// Takes back what was assumed for a pod, except for what the server has told about since, and what another pod needs
     /// as well.
     pub fn restore(&mut self, cluster: &mut Cluster, pod_uid: &str) -> Vec<Restored> {
-        let mut restored = Vec::new();
+        let mut restored = self.land(cluster, pod_uid);
         for (kind, key) in self.of_pod.remove(pod_uid).unwrap_or_default() {
             let id = (kind, key);
             let Some(ahead) = self.ahead.get_mut(&id) else {
@@ -79,9 +82,40 @@ impl AssumedObjects {
         restored
     }
 
-    /// A pod is bound: the server will tell what was written for it, and that ends it.
-    pub fn keep(&mut self, pod_uid: &str) {
+    /// A pod is bound: the server will tell what was written for it, and that ends it. Claims that were given devices show
+    /// them already.
+    pub fn keep(&mut self, cluster: &mut Cluster, pod_uid: &str) {
         self.of_pod.remove(pod_uid);
+        drop(self.land(cluster, pod_uid));
+    }
+
+    fn take_off(
+        &mut self,
+        cluster: &mut Cluster,
+        pod_uid: &Name,
+        claim_uid: Name,
+        allocation: Arc<ClaimAllocation>,
+    ) {
+        self.in_flight.entry(pod_uid.clone()).or_default().push(claim_uid.clone());
+        cluster.devices_mut().take_off(claim_uid, allocation);
+    }
+
+    /// Nobody's devices are in flight for a pod any more. The claims that have none now.
+    fn land(&mut self, cluster: &mut Cluster, pod_uid: &str) -> Vec<Restored> {
+        if self.in_flight.is_empty() {
+            return Vec::new();
+        }
+        let mut restored = Vec::new();
+        for uid in self.in_flight.remove(pod_uid).unwrap_or_default() {
+            let Some(allocation) = cluster.devices().in_flight(&uid).cloned() else { continue };
+            cluster.devices_mut().land(&uid);
+            if let Some(claim) = cluster.devices().claims().find(|claim| claim.uid == uid) {
+                let before = ResourceClaim { allocation: Some((*allocation).clone()), ..(**claim).clone() };
+                let after = Object::ResourceClaim((**claim).clone());
+                restored.push(Restored { before: Object::ResourceClaim(before), after: Some(after) });
+            }
+        }
+        restored
     }
 
     /// To be called when the server tells a new version of an object, or that it is gone, before the cluster learns of
@@ -96,6 +130,12 @@ impl AssumedObjects {
     pub fn told(&self, kind: Kind, key: &Key) -> Option<Option<&Object>> {
         let ahead = if self.ahead.is_empty() { None } else { self.ahead.get(&(kind, key.clone())) };
         ahead.map(|ahead| ahead.told.as_ref())
+    }
+
+    /// Whether the server has still to tell of something that was written for a pod which is bound.
+    pub fn are_awaited(&self) -> bool {
+        let is_bound = |uid: &Name| !self.of_pod.contains_key(uid);
+        self.ahead.values().any(|ahead| ahead.needed_by.iter().any(is_bound))
     }
 
     /// How many objects are ahead of the server.
@@ -131,6 +171,12 @@ impl<'a> ReserveCycle<'a> {
     /// the pod is not bound after all.
     pub fn assume(&mut self, object: Object) {
         self.assumed.assume(self.cluster, &self.pod_uid, object);
+    }
+
+    /// Gives devices to a claim ahead of what the API server knows. Nobody else gets them until the pod is bound or given
+    /// up, or the claim shows devices itself.
+    pub fn take_off(&mut self, claim_uid: Name, allocation: Arc<ClaimAllocation>) {
+        self.assumed.take_off(self.cluster, &self.pod_uid, claim_uid, allocation);
     }
 }
 

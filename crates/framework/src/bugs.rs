@@ -120,6 +120,12 @@ bugs! {
     HopelessPodHoldsUpOthers,
     /// A pod's status tells why another was not placed.
     MessageOfAnotherPod,
+    /// A new leader decides before its watch has shown what the last one had seen when it gave the lease back.
+    HandOverNotAwaited,
+    /// The lease is given back before the watch has shown all bindings that were made under it.
+    ReleasedBeforeShown,
+    /// Whoever is less important is evicted, also if there would be enough without.
+    NobodyReprieved,
 }
 
 #[cfg(feature = "bugs")]

@@ -251,7 +251,7 @@ pub struct Occurrence {
 }
 
 /// What is counted, under the names that kube-scheduler's metrics have.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Measurement {
     /// Keeping volumes for a pod has failed.
     VolumeAssumeFailed,
@@ -266,10 +266,41 @@ pub enum Measurement {
         /// How long they took.
         took: Duration,
     },
+    /// A claim for a pod's extended resources was made, or could not be.
+    ClaimCreated {
+        /// Whether it is there.
+        success: bool,
+    },
+    /// A pod has waited for a device to become ready.
+    DeviceAwaited {
+        /// The pod's profile.
+        profile: Name,
+        /// Whose device it is.
+        driver: Name,
+        /// Whether it was this device that had to become ready.
+        has_conditions: bool,
+        /// How it ended.
+        outcome: AwaitOutcome,
+        /// How long it took.
+        took: Duration,
+    },
     /// What an operator wrote for a plugin cannot be read.
     UnreadableInput,
     /// What an operator is to write for a plugin is not there, or is there again.
     MissingInput(bool),
+}
+
+/// How waiting for devices has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AwaitOutcome {
+    /// They are ready.
+    Ready,
+    /// One has failed.
+    Failed,
+    /// It took too long.
+    TimedOut,
+    /// Nobody can tell.
+    Unknown,
 }
 
 /// A kind of work that runs beside the scheduler.

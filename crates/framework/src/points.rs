@@ -19,7 +19,9 @@ use crate::{
     details::{Detail, RefusalKind},
     event::EventInterest,
     handle::Effect,
-    preemption::{FilterRunner, NodeVerdicts, Nomination, NotNominated, PreemptionCycle, Resolvable},
+    preemption::{
+        FilterRunner, FollowUp, NodeVerdicts, Nomination, NotNominated, PreemptionCycle, Resolvable,
+    },
     queueing::QueueView,
     status::{Status, Verdict},
 };
@@ -160,6 +162,17 @@ pub trait Filter: Send + Sync {
         Vec::new()
     }
 
+    /// What the pod is allotted on a node that will do, such as devices, by name; for whoever asks.
+    fn allotments(
+        &self,
+        _prepared: &Prepared,
+        _cluster: &Cluster,
+        _pod: &Pod,
+        _node: &NodeInfo,
+    ) -> Vec<Detail> {
+        Vec::new()
+    }
+
     /// What tells a refused node from others that were refused for the same reason, in a summary over many. All of them are
     /// asked about: it should cost no more than the refusal did.
     fn kinds(
@@ -191,10 +204,18 @@ pub trait PostFilter: Send + Sync {
     /// Begins to make the room that this plugin has found for a pod. What takes time is an effect of its own.
     fn preempt(&self, _cycle: &mut dyn PreemptionCycle, _pod: &Arc<Pod>, _nomination: &Nomination) {}
 
+    /// Begins with what this plugin does about a pod that fits nowhere. What takes time is an effect of its own.
+    fn follow_up(&self, _pod: &Arc<Pod>, _follow_up: &FollowUp) {}
+
     /// Why there is no such node, if that follows without trying any; `None` if it must be tried. The pod has no claim to a
     /// node, and nobody is ahead of it anywhere.
     fn foregone(&self, _cluster: &Cluster, _pod: &Pod, _resolvable: &Resolvable<'_>) -> Option<NotNominated> {
         None
+    }
+
+    /// How many pods the plugin keeps something for at the moment. With the last pod that is none.
+    fn kept(&self) -> usize {
+        0
     }
 }
 
@@ -267,6 +288,11 @@ pub trait Reserve: Send + Sync {
     /// It will not be placed there after all. Must not fail, and may be called without a reserve before it. What was
     /// assumed is taken back without the plugin's doing.
     fn unreserve(&self, pod: &Pod, node: &str);
+
+    /// How many pods the plugin keeps something for at the moment. With the last pod that is none.
+    fn kept(&self) -> usize {
+        0
+    }
 }
 
 /// Lets a waiting pod through, or refuses it. Clones are the same; the first answer counts.

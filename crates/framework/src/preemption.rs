@@ -6,10 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
+use supercargo_model::{Cluster, Key, Name, NodeId, NodeInfo, Pod};
 
 use crate::{
-    handle::View,
+    handle::{Verb, View},
     points::Prepared,
     status::{Code, Status, Verdict},
 };
@@ -98,12 +98,14 @@ pub struct Nomination {
     pub victims: Vec<Arc<Pod>>,
     /// The plugin that found it; known once the profile has asked it.
     pub plugin: Name,
+    /// What another plugin does besides.
+    pub follow_up: Option<FollowUp>,
 }
 
 impl Nomination {
     /// Room on a node for these victims.
     pub fn new(node: Name, victims: Vec<Arc<Pod>>) -> Self {
-        Self { node, victims, plugin: Name::default() }
+        Self { node, victims, plugin: Name::default(), follow_up: None }
     }
 }
 
@@ -120,6 +122,19 @@ pub trait PreemptionCycle {
     fn clear_nomination(&mut self, pod: &Arc<Pod>);
 }
 
+/// What a plugin does about a pod that fits nowhere, instead of making room: something is written about an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FollowUp {
+    /// The plugin that does it.
+    pub plugin: Name,
+    /// What is done.
+    pub verb: Verb,
+    /// To which object.
+    pub key: Key,
+    /// Its identity.
+    pub uid: Name,
+}
+
 /// Why no room can be made for a pod, and what becomes of the nomination that it may have from before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NotNominated {
@@ -127,18 +142,20 @@ pub struct NotNominated {
     pub status: Status,
     /// An earlier nomination is taken back: there is nothing to be had by waiting for it.
     pub clears: bool,
+    /// What is done instead.
+    pub follow_up: Option<FollowUp>,
 }
 
 impl NotNominated {
     /// No room can be made anywhere, so that an earlier nomination is of no use either.
     pub fn clearing(status: Status) -> Self {
-        Self { status, clears: true }
+        Self { status, clears: true, follow_up: None }
     }
 }
 
 impl From<Status> for NotNominated {
     fn from(status: Status) -> Self {
-        Self { status, clears: false }
+        Self { status, clears: false, follow_up: None }
     }
 }
 

@@ -272,6 +272,12 @@ impl Profile {
         &self.kinds
     }
 
+    /// For how many pods its plugins keep something at the moment.
+    pub fn kept(&self) -> usize {
+        let by_reserve = self.reserve.iter().map(|named| named.plugin.kept());
+        by_reserve.chain(self.post_filter.iter().map(|named| named.plugin.kept())).sum()
+    }
+
     /// Whether a plugin's effects never block their thread.
     pub fn gives_way(&self, plugin: &str) -> bool {
         self.give_way.contains(plugin)

@@ -235,7 +235,7 @@ impl PostFilter for MakesRoom {
         match self.0 {
             Ok(node) => Ok(Nomination::new(node.into(), vec![])),
             Err((code, reason, clears)) => {
-                Err(NotNominated { status: Status::new(code, [reason.into()]), clears })
+                Err(NotNominated { status: Status::new(code, [reason.into()]), clears, follow_up: None })
             }
         }
     }
@@ -281,7 +281,7 @@ fn the_first_that_can_make_room_does() {
         let found = profile.post_filter(&runner, &pod("p").pod(), &NodeVerdicts::default());
         let found = found
             .map(|n| n.node.to_string())
-            .map_err(|NotNominated { status, clears }| (status.code, status.message(), clears));
+            .map_err(|NotNominated { status, clears, .. }| (status.code, status.message(), clears));
         let expected = expected.map(str::to_owned).map_err(|(code, m, clears)| (code, m.to_owned(), clears));
         assert_eq!(found, expected);
     }

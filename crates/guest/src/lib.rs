@@ -75,6 +75,22 @@ pub mod exported {
 #[doc = include_str!("../../wasm/ABI.md")]
 struct AbiPage;
 
+/// How important a line for the scheduler's log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Good to know.
+    Info = 0,
+    /// Odd.
+    Warn = 1,
+    /// Wrong.
+    Error = 2,
+}
+
+/// Writes a line to the scheduler's log, under the plugin's name. A call may log 16 lines of 1 KiB each; more are counted.
+pub fn log(level: LogLevel, line: &str) {
+    memory::host::log(level as u32, line);
+}
+
 /// The version of the ABI that this crate speaks.
 pub const ABI_VERSION: u32 = 1;
 

@@ -78,6 +78,8 @@ pub(crate) mod host {
         safe fn import_intern(at: *const u8, length: u32) -> u32;
         #[link_name = "fail"]
         safe fn import_fail(at: *const u8, length: u32);
+        #[link_name = "log"]
+        safe fn import_log(level: u32, at: *const u8, length: u32);
     }
 
     pub(crate) fn node_column(attribute: &str, form: u32) -> u32 {
@@ -95,10 +97,14 @@ pub(crate) mod host {
     pub(crate) fn fail(message: &str) {
         import_fail(message.as_ptr(), message.len() as u32);
     }
+
+    pub(crate) fn log(level: u32, line: &str) {
+        import_log(level, line.as_ptr(), line.len() as u32);
+    }
 }
 
 /// Where there is no host, [`crate::testing`] stands in for it.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod host {
-    pub(crate) use crate::testing::host::{fail, intern, node_column, pod_attribute};
+    pub(crate) use crate::testing::host::{fail, intern, log, node_column, pod_attribute};
 }

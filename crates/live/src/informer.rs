@@ -79,6 +79,9 @@ pub enum WatchEvent {
     },
     /// All objects of a kind have been told for the first time, or the server does not serve the kind.
     Synced(Kind),
+    /// Whatever happened to objects of a kind up to a version has been told. After a [`Put`](Self::Put) that goes without
+    /// saying.
+    UpTo(Kind, u64),
 }
 
 /// The resources of every kind, what plugins have declared included, and the ConfigMaps that they want to be watched.

@@ -5,6 +5,10 @@
 //! clock that goes on while the process is stopped. A holder counts its own lease from before it asked for the renewal,
 //! and for no longer than the renewal deadline; so a leader that was frozen knows, before anything else, that its time is
 //! over. Coordinated leader election (LeaseCandidates) is not taken part in.
+//!
+//! Whoever gives the lease back writes into it up to which versions it had seen the cluster, its own bindings among it. The
+//! next leader decides nothing on an older view, so that no room is given twice where kube-scheduler relies on its watch
+//! being faster than its election.
 
 mod record;
 
@@ -12,6 +16,7 @@ mod record;
 mod tests;
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -32,6 +37,9 @@ const JITTER: f64 = 1.2;
 
 /// At most one line about trouble with the lease in this time: every retry has the same.
 const COMPLAINT_PAUSE: Duration = Duration::from_secs(30);
+
+/// The newest version of an object that was seen, by resource.
+pub type SeenVersions = BTreeMap<String, u64>;
 
 /// The terms of an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +137,12 @@ struct Observed {
     since: Duration,
     /// Until when we may act as the leader.
     valid_until: Duration,
+    /// What the leader before us had seen when it gave the lease back.
+    handed_over: SeenVersions,
+    /// When we became the leader.
+    led_since: Duration,
+    /// What we have seen when we give the lease back; without it, the lease is left to run out.
+    hands_over: Option<SeenVersions>,
 }
 
 /// Takes part in an election until the lease has been held and lost, or given back.
@@ -188,9 +202,18 @@ impl Lease {
         self.shared.observed().record.holder.clone()
     }
 
-    /// Gives the lease back, if we have it, so that another need not wait for it to run out. Whatever is written under the
-    /// lease must have come to an end before this is called.
-    pub async fn release(&self) {
+    /// What the leader before us had seen when it gave the lease back, and since when we lead. Nothing if it did not give it
+    /// back.
+    pub fn handed_over(&self) -> (SeenVersions, Duration) {
+        let observed = self.shared.observed();
+        (observed.handed_over.clone(), observed.led_since)
+    }
+
+    /// Gives the lease back, if we have it, so that another need not wait for it to run out; the next leader is told what we
+    /// have `seen`. Whatever is written under the lease must have come to an end, and have been seen, before this is called:
+    /// if that is not so, `seen` is `None`, nothing more is written under the lease, and it runs out.
+    pub async fn release(&self, seen: Option<SeenVersions>) {
+        self.shared.observed().hands_over = seen;
         self.shared.leaving.send_replace(true);
         self.lost().await;
     }
@@ -207,6 +230,7 @@ impl Shared {
         let lease = self.describe();
         if self.is_wanted().await && self.acquire().await {
             tracing::info!(lease, "became leader");
+            self.observed().led_since = self.world.uptime();
             self.state.send_replace(LeadershipState::Leading);
             self.record_event("became leader");
             self.stay().await;
@@ -215,7 +239,13 @@ impl Shared {
                 self.state.send_replace(LeadershipState::Lost);
                 return;
             }
-            self.give_back().await;
+            let hands_over = self.observed().hands_over.take();
+            match hands_over {
+                Some(seen) => self.give_back(&seen).await,
+                None => {
+                    tracing::warn!(lease, "not released, because not all that was sent has been seen done")
+                }
+            }
         }
         self.state.send_replace(LeadershipState::Released);
     }
@@ -335,6 +365,10 @@ impl Shared {
     /// Replaces the record in the object as it was last seen: a version that is not the last one is refused.
     async fn write(&self, asked_at: Duration, record: LeaderElectionRecord) -> bool {
         let object = record::with_record(self.observed().object.clone(), &record);
+        self.replace(asked_at, object, record).await
+    }
+
+    async fn replace(&self, asked_at: Duration, object: Value, record: LeaderElectionRecord) -> bool {
         let path = format!("{}/{}", self.collection(), self.terms.name);
         self.put(asked_at, Method::Put, path, object, record).await
     }
@@ -355,6 +389,10 @@ impl Shared {
             return false;
         }
         let mut observed = self.observed();
+        if !self.is_leading() {
+            // The server has replaced what we had read, and nothing else.
+            observed.handed_over = record::seen(&observed.object);
+        }
         observed.object = serde_json::from_slice(&reply.body).unwrap_or(object);
         observed.record = record;
         observed.since = self.world.uptime();
@@ -363,7 +401,7 @@ impl Shared {
     }
 
     /// Gives the lease back if it is still ours.
-    async fn give_back(&self) {
+    async fn give_back(&self, seen: &SeenVersions) {
         let Some(Found::Lease(object)) = self.get().await else { return };
         self.observe(object);
         if !self.is_ours() {
@@ -378,7 +416,8 @@ impl Shared {
             renewed: now,
             transitions,
         };
-        if self.write(self.world.uptime(), record).await {
+        let object = record::with_record(self.observed().object.clone(), &record);
+        if self.replace(self.world.uptime(), record::with_seen(object, seen), record).await {
             tracing::info!(lease = self.describe(), "released lease");
         }
     }

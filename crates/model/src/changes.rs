@@ -123,6 +123,11 @@ impl Changes {
         Moment { invalidations: self.invalidations, pods: self.pods, last }
     }
 
+    /// How often everything has been invalidated: what nodes are, for example, stays the same in between.
+    pub fn invalidations(&self) -> u64 {
+        self.invalidations
+    }
+
     /// The pods that came or left since a moment; `None` if more than that has changed, or too long ago, or the moment was
     /// undone.
     pub fn since(&self, moment: Moment) -> Option<impl ExactSizeIterator<Item = &PodChange> + Clone> {

@@ -17,7 +17,7 @@ use crate::{
     columns::Columns,
     config_map::ConfigMap,
     custom::CustomObject,
-    devices::{DeviceClass, ResourceClaim, ResourceSlice},
+    devices::{DeviceClass, Devices, ResourceClaim, ResourceSlice},
     kind::{Invalidates, Kind, for_each_kind},
     label_columns::LabelColumns,
     node::Node,
@@ -193,9 +193,7 @@ pub struct Cluster {
     csi_capacities: BTreeMap<Key, CsiStorageCapacity>,
     attachments: BTreeMap<Name, VolumeAttachment>,
     budgets: BTreeMap<Key, PodDisruptionBudget>,
-    resource_claims: BTreeMap<Key, ResourceClaim>,
-    resource_slices: BTreeMap<Name, ResourceSlice>,
-    device_classes: BTreeMap<Name, DeviceClass>,
+    devices: Devices,
     config_maps: BTreeMap<Key, ConfigMap>,
     custom: BTreeMap<&'static ApiResource, BTreeMap<Key, CustomObject>>,
     now: Timestamp,
@@ -357,29 +355,14 @@ impl Cluster {
         self.storage_classes.get(name)
     }
 
-    /// A claim to devices.
-    pub fn resource_claim(&self, key: &Key) -> Option<&ResourceClaim> {
-        self.resource_claims.get(key)
+    /// Claims to devices, what drivers offer, and what claims have.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
     }
 
-    /// All claims to devices, by namespace and name.
-    pub fn resource_claims(&self) -> impl ExactSizeIterator<Item = &ResourceClaim> {
-        self.resource_claims.values()
-    }
-
-    /// All devices that drivers offer, by the name of their slice.
-    pub fn resource_slices(&self) -> impl ExactSizeIterator<Item = &ResourceSlice> {
-        self.resource_slices.values()
-    }
-
-    /// A class of devices.
-    pub fn device_class(&self, name: &str) -> Option<&DeviceClass> {
-        self.device_classes.get(name)
-    }
-
-    /// All classes of devices, by name.
-    pub fn device_classes(&self) -> impl ExactSizeIterator<Item = &DeviceClass> {
-        self.device_classes.values()
+    /// The same, to tell what is chosen for claims before they show it.
+    pub fn devices_mut(&mut self) -> &mut Devices {
+        &mut self.devices
     }
 
     /// What a node's CSI drivers said.
@@ -553,6 +536,52 @@ impl Cluster {
 
     fn drop_pod(&mut self, key: &Key) {
         self.remove_pod(key);
+    }
+
+    fn put_resource_claim(&mut self, claim: ResourceClaim) {
+        self.devices.put_claim(claim);
+    }
+
+    fn remove_resource_claim(&mut self, key: &Key) {
+        if let Some(uid) = self.devices.claim(key).map(|claim| claim.uid.clone()) {
+            self.devices.land(&uid);
+        }
+        self.devices.remove_claim(key);
+    }
+
+    fn find_resource_claim(&self, key: &Key) -> Option<ResourceClaim> {
+        self.devices.claim(key).map(|claim| (**claim).clone())
+    }
+
+    fn put_resource_slice(&mut self, slice: ResourceSlice) {
+        self.devices.put_slice(slice);
+    }
+
+    fn remove_resource_slice(&mut self, key: &Key) {
+        self.devices.remove_slice(&key.name);
+    }
+
+    fn find_resource_slice(&self, key: &Key) -> Option<ResourceSlice> {
+        let slice = self.devices.slices().find(|slice| slice.name == key.name);
+        slice.map(|slice| (**slice).clone())
+    }
+
+    fn put_device_class(&mut self, class: DeviceClass) {
+        if self.devices.class(&class.name) != Some(&class) {
+            self.changed(Kind::DeviceClass);
+        }
+        self.devices.put_class(class);
+    }
+
+    fn remove_device_class(&mut self, key: &Key) {
+        if self.devices.class(&key.name).is_some() {
+            self.changed(Kind::DeviceClass);
+        }
+        self.devices.remove_class(&key.name);
+    }
+
+    fn find_device_class(&self, key: &Key) -> Option<DeviceClass> {
+        self.devices.class(&key.name).cloned()
     }
 
     fn find_volume(&self, key: &Key) -> Option<PersistentVolume> {

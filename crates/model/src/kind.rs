@@ -145,12 +145,15 @@ macro_rules! for_each_kind {
                 NAMESPACED, OPTIONAL, Watched::All, Nothing, in budgets;
             ResourceClaim(ResourceClaim) from (ResourceClaim):
                 "resource.k8s.io" "v1" "resourceclaims" "ResourceClaim",
-                NAMESPACED, OPTIONAL, Watched::All, Nothing, in resource_claims;
+                NAMESPACED, OPTIONAL, Watched::All, Nothing,
+                by put_resource_claim remove_resource_claim find_resource_claim;
             ResourceSlice(ResourceSlice) from (ResourceSlice):
                 "resource.k8s.io" "v1" "resourceslices" "ResourceSlice",
-                CLUSTER_WIDE, OPTIONAL, Watched::All, Nothing, in resource_slices;
+                CLUSTER_WIDE, OPTIONAL, Watched::All, Nothing,
+                by put_resource_slice remove_resource_slice find_resource_slice;
             DeviceClass(DeviceClass) from (DeviceClass): "resource.k8s.io" "v1" "deviceclasses" "DeviceClass",
-                CLUSTER_WIDE, OPTIONAL, Watched::All, Nothing, in device_classes;
+                CLUSTER_WIDE, OPTIONAL, Watched::All, Everything,
+                by put_device_class remove_device_class find_device_class;
             ConfigMap(ConfigMap) from (ConfigMap): "" "v1" "configmaps" "ConfigMap",
                 NAMESPACED, OPTIONAL, Watched::Named, Everything, in config_maps;
         }

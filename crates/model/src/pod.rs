@@ -2,14 +2,17 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    Key, Labels, Name, Timestamp, images,
+    Key, Labels, Name, Timestamp,
+    devices::DEVICE_CLASS_RESOURCE,
+    images,
     meta::{Meta, Owner, ResourceVersion},
     ports::{ALL_ADDRESSES, HostPort, Protocol},
     resources::{
-        ContainerDemand, PodDemand, Requests, ResizeStatus, ResourceList, ResourceRequirements, Resources,
+        self, ContainerDemand, PodDemand, Requests, ResizeStatus, ResourceList, ResourceRequirements,
+        Resources,
     },
     selection::comparisons,
     selector::{NodeAffinity, NodeSelectorTerm, Operator, Requirement, Selector},
@@ -108,7 +111,7 @@ pub struct PodClaimStatuses {
 }
 
 /// A claim that was made from a template.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GeneratedClaim {
     /// Its name within the pod.
@@ -118,7 +121,7 @@ pub struct GeneratedClaim {
 }
 
 /// The claim for a pod's extended resources.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExtendedResourceClaim {
     /// The claim.
@@ -128,7 +131,7 @@ pub struct ExtendedResourceClaim {
 }
 
 /// A request that stands for an extended resource of a container.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExtendedRequest {
     /// The container.
@@ -218,8 +221,27 @@ pub struct PodSpec {
     /// The extended resources that its containers and init containers name in requests or limits, in order: extenders
     /// go by them.
     pub extended_resources: Vec<Name>,
+    /// What containers ask for of resources that devices may stand for.
+    pub extended_demand: Vec<ExtendedDemand>,
     /// About how much memory it takes.
     pub bytes: usize,
+}
+
+/// What a container asks for of a resource that devices may stand for: an extended one, or a class by its name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ExtendedDemand {
+    /// The container's name.
+    pub container: Name,
+    /// The container's place among the init containers and those after them.
+    pub container_place: usize,
+    /// It ends before the others start.
+    pub is_short_lived: bool,
+    /// The resource.
+    pub resource: Name,
+    /// Its place among the names of all that the container asks for.
+    pub resource_place: usize,
+    /// How much.
+    pub count: i64,
 }
 
 /// What an entry of a list takes, with the texts in it, roughly.
@@ -257,7 +279,8 @@ impl PodSpec {
             + self.host_ports.len()
             + self.images.len()
             + self.volumes.len()
-            + self.extended_resources.len();
+            + self.extended_resources.len()
+            + self.extended_demand.len();
         self.bytes = size_of::<Self>() + entries * ENTRY_BYTES;
         self
     }
@@ -583,6 +606,7 @@ impl From<Written> for Pod {
         let Written { metadata, mut spec, mut status } = written;
         let namespace = metadata.namespace_or_default();
         let extended_resources = extended_resources(&spec);
+        let extended_demand = extended_demand(&spec);
         let demand = demand(&mut spec, &mut status);
         Self {
             // A pod written by hand has no uid yet; its name tells it apart just as well.
@@ -609,7 +633,11 @@ impl From<Written> for Pod {
             not_scheduled: status.not_scheduled().map(Arc::new),
             claims: status.claims().map(Arc::new),
             limits: demand.limits().map(Arc::new),
-            spec: Arc::new(PodSpec { extended_resources, ..pod_spec(metadata, spec, &demand) }),
+            spec: Arc::new(PodSpec {
+                extended_resources,
+                extended_demand,
+                ..pod_spec(metadata, spec, &demand)
+            }),
         }
     }
 }
@@ -645,6 +673,7 @@ fn pod_spec(metadata: Meta, mut spec: WrittenSpec, demand: &PodDemand) -> PodSpe
         required_features: required_features(&spec),
         // They are found before the containers' resources are taken apart.
         extended_resources: Vec::new(),
+        extended_demand: Vec::new(),
         node_selector: spec.node_selector,
         tolerations: spec.tolerations,
         spread_constraints: spec.topology_spread_constraints,
@@ -661,6 +690,27 @@ fn extended_resources(spec: &WrittenSpec) -> Vec<Name> {
     names.sort_unstable();
     names.dedup();
     names
+}
+
+fn extended_demand(spec: &WrittenSpec) -> Vec<ExtendedDemand> {
+    let mut demand = Vec::new();
+    let inits = spec.init_containers.len();
+    for (place, container) in spec.init_containers.iter().chain(&spec.containers).enumerate() {
+        for (resource_place, (resource, quantity)) in container.resources.requests.iter().enumerate() {
+            let is_meant = resources::is_extended(resource) || resource.starts_with(DEVICE_CLASS_RESOURCE);
+            if let Some(count) = quantity.as_whole().filter(|count| is_meant && *count != 0) {
+                demand.push(ExtendedDemand {
+                    container: container.name.clone().unwrap_or_default(),
+                    container_place: place,
+                    is_short_lived: place < inits && !container.is_sidecar(),
+                    resource: resource.clone(),
+                    resource_place,
+                    count,
+                });
+            }
+        }
+    }
+    demand
 }
 
 fn pod_affinity(written: WrittenPodAffinity, term: impl Fn(WrittenTerm) -> AffinityTerm) -> PodAffinity {

@@ -53,6 +53,12 @@ impl Quantity {
         self.count(NANOS_PER_MILLI)
     }
 
+    /// The amount, if it is a whole number that fits.
+    pub fn as_whole(self) -> Option<i64> {
+        let is_whole = self.nanos % NANOS_PER_UNIT == 0;
+        i64::try_from(self.nanos / NANOS_PER_UNIT).ok().filter(|_| is_whole)
+    }
+
     fn count(self, nanos_per_step: i128) -> i64 {
         let away_from_zero = i128::from(self.nanos % nanos_per_step != 0) * self.nanos.signum();
         let steps = self.nanos / nanos_per_step + away_from_zero;

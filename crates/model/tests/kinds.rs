@@ -15,6 +15,7 @@ fn text(kind: Kind, label: &str) -> String {
         Kind::Pod => ", spec: {nodeName: some, containers: []}",
         Kind::VolumeAttachment => ", spec: {attacher: a, nodeName: some}",
         Kind::StorageClass => ", provisioner: p",
+        Kind::DeviceClass => &format!(", spec: {{extendedResourceName: example.com/{label}}}"),
         Kind::ConfigMap => &format!(", data: {{a: {label}}}"),
         Kind::Service | Kind::ReplicationController => &format!(", spec: {{selector: {{a: {label}}}}}"),
         Kind::ReplicaSet | Kind::StatefulSet => {

@@ -4,6 +4,7 @@
 
 pub mod default_binder;
 pub mod default_preemption;
+mod device_resources;
 mod domain_sums;
 pub mod dynamic_resources;
 pub mod dynamic_scoring;
@@ -54,15 +55,22 @@ pub fn registry() -> Registry {
     );
     all.add(
         define(dynamic_resources::NAME, dynamic_resources::DynamicResources::new)
+            .needs(claims_permission(Point::PostFilter))
+            .needs(claim_status_permission(Point::PostFilter))
+            .needs(claims_permission(Point::PreBind))
+            .needs(claim_status_permission(Point::PreBind))
             .default_args(r#"{"filterTimeout":"10s","bindingTimeout":"10m0s"}"#)
             .pre_enqueue()
             .pre_filter()
             .filter()
             .post_filter()
             .score()
+            .normalize()
             .reserve()
             .pre_bind()
             .gives_way()
+            .observe()
+            .reads_time()
             .requeue()
             .fast_filter()
             .fast_score(),
@@ -212,4 +220,26 @@ pub fn registry() -> Registry {
             .fast_score(),
     );
     all
+}
+
+/// Claims for extended resources are made and deleted; every claim is kept from being deleted for as long as it has devices.
+const fn claims_permission(at: Point) -> ApiPermission {
+    ApiPermission {
+        at,
+        why: "allocate devices: DynamicResources is on",
+        group: "resource.k8s.io",
+        resources: &["resourceclaims"],
+        verbs: &["create", "delete", "update"],
+    }
+}
+
+/// What claims have got, and who uses them. From 1.36 on, API servers ask for `binding`, too.
+const fn claim_status_permission(at: Point) -> ApiPermission {
+    ApiPermission {
+        at,
+        why: "",
+        group: "resource.k8s.io",
+        resources: &["resourceclaims/status", "resourceclaims/binding"],
+        verbs: &["patch", "update"],
+    }
 }

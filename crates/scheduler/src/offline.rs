@@ -62,7 +62,7 @@ pub struct Attempt {
 }
 
 /// All that an attempt depends on besides the pod: if it is the same, so is the answer.
-type State = (Moment, u64);
+type State = (Moment, u64, u64);
 
 /// Schedules pods until nothing more can happen.
 pub struct OfflineScheduler {
@@ -231,6 +231,10 @@ impl OfflineScheduler {
         if let Some(Ok(nomination)) = &decision.preemption {
             self.preempt(pod, nomination);
         }
+        let profile = self.engine.profile(&pod.spec.scheduler_name);
+        if let (Some(profile), Some(follow_up)) = (profile, &decision.follow_up) {
+            profile.follow_up(pod, follow_up);
+        }
         self.park(&pod.uid, failure, decision.claim());
     }
 
@@ -348,7 +352,8 @@ impl OfflineScheduler {
     }
 
     fn state(&self) -> State {
-        (self.engine.cluster().changes().now(), self.engine.nominations().revision())
+        let cluster = self.engine.cluster();
+        (cluster.changes().now(), self.engine.nominations().revision(), cluster.devices().revision())
     }
 }
 

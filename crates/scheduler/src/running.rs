@@ -125,11 +125,11 @@ pub fn start(
     };
     world.spawn(Box::pin(async move {
         // Whoever lets go of the other end means it, too.
-        scheduler.run(async { drop(stopped.await) }).await;
+        let seen = scheduler.run(async { drop(stopped.await) }).await;
         let is_lost = |lease: &Lease| lease.state() == LeadershipState::Lost;
         let how = if lease.as_ref().is_some_and(is_lost) { Ended::LostLease } else { Ended::Stopped };
         if let Some(lease) = &lease {
-            lease.release().await;
+            lease.release(seen).await;
         }
         // Nobody may want to know.
         let _ = end.send(how);
@@ -159,7 +159,8 @@ impl RunningScheduler {
         move |plugin| plugin_changes(plugin)
     }
 
-    /// Stops it. Bindings that are on their way are waited for, and the lease is released.
+    /// Stops it. Bindings that are on their way are waited for, and the lease is released; but if some of them do not come to
+    /// an end in time, the lease is left to run out, so that nobody decides before they have.
     pub async fn stop(self) -> Ended {
         drop(self.stop);
         self.ended.await.unwrap_or(Ended::Stopped)

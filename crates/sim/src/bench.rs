@@ -1,5 +1,7 @@
 //! The workloads that speed is measured on: the same work for every scheduler.
 
+mod devices;
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -8,7 +10,10 @@ use std::{
 use serde::Serialize;
 use serde_json::{Value, json};
 use supercargo_engine::{Admission, Engine, Queue};
+use supercargo_framework::assumed::{AssumedObjects, ReserveCycle};
 use supercargo_model::{Cluster, Name, Node, Pod};
+
+pub use devices::Demand;
 
 /// What the pods ask for besides cpu and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +28,12 @@ pub enum BenchWorkload {
     InterPod,
     /// Every pod has a shape of its own, of the four kinds in turn.
     Unique,
+    /// Devices, by a claim for each pod.
+    Devices(Demand),
 }
 
 impl BenchWorkload {
-    /// All, in the order of the tables.
+    /// All without devices, in the order of the tables.
     pub const ALL: [Self; 5] = [Self::Basic, Self::NodeAffinity, Self::Spread, Self::InterPod, Self::Unique];
 
     /// Its name.
@@ -37,6 +44,9 @@ impl BenchWorkload {
             Self::Spread => "spread",
             Self::InterPod => "interpod",
             Self::Unique => "unique",
+            Self::Devices(Demand::Plain) => "devices",
+            Self::Devices(Demand::Constraints) => "devices-constraints",
+            Self::Devices(Demand::Alternatives) => "devices-alternatives",
         }
     }
 
@@ -70,6 +80,7 @@ impl BenchWorkload {
         const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
         match self {
             Self::Basic | Self::Unique => {}
+            Self::Devices(_) => devices::decorate(spec),
             Self::NodeAffinity => {
                 let disk =
                     json!({"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]});
@@ -132,12 +143,21 @@ pub fn cluster(workload: BenchWorkload, size: Size) -> Cluster {
     for i in 0..size.nodes {
         cluster.put_node(node(i));
     }
+    // Who is bound before has no devices: all of them are free.
+    let of_bound = match workload {
+        BenchWorkload::Devices(demand) => {
+            devices::offer(&mut cluster, (0..size.nodes).map(node_name));
+            pending(workload, size).iter().for_each(|pod| devices::put_claim(&mut cluster, demand, pod));
+            BenchWorkload::Basic
+        }
+        other => other,
+    };
     let mut template: Option<Arc<Pod>> = None;
     for i in 0..size.bound {
         let mut pod = match &template {
             // Building the JSON of pods that are alike once is enough.
             Some(template) if workload != BenchWorkload::Unique => renamed(template, i),
-            _ => workload.pod(i),
+            _ => of_bound.pod(i),
         };
         pod.node = Some(node_name(i.wrapping_mul(7919) % size.nodes.max(1)));
         let pod = cluster.share(Arc::new(pod));
@@ -173,10 +193,13 @@ fn node(i: usize) -> Node {
 /// The pending pods of a workload, numbered on after the bound ones.
 pub fn pending(workload: BenchWorkload, size: Size) -> Vec<Arc<Pod>> {
     let mut template: Option<Arc<Pod>> = None;
-    let one = |i: usize| match &template {
-        Some(template) if workload != BenchWorkload::Unique => Arc::new(renamed(template, i)),
+    let one = |i: usize| match (&template, workload) {
+        (Some(template), BenchWorkload::Devices(_)) => Arc::new(devices::with_claim(renamed(template, i))),
+        (Some(template), workload) if workload != BenchWorkload::Unique => Arc::new(renamed(template, i)),
         _ => {
-            let pod = Arc::new(workload.pod(i));
+            let pod = workload.pod(i);
+            let has_claim = matches!(workload, BenchWorkload::Devices(_));
+            let pod = Arc::new(if has_claim { devices::with_claim(pod) } else { pod });
             template.get_or_insert_with(|| pod.clone());
             pod
         }
@@ -205,6 +228,9 @@ pub fn run(
             continue;
         };
     }
+    // What was chosen for one pod is nobody else's: keeping it is a part of the decision.
+    let reserves = matches!(workload, BenchWorkload::Devices(_));
+    let mut assumed = AssumedObjects::default();
     let start = Instant::now();
     let mut before = start;
     while let Some(pod) = queue.pop() {
@@ -214,8 +240,9 @@ pub fn run(
             engine.decide(&pod).and_then(|decision| decision.node().cloned())
         };
         if let Some(node) = node {
-            engine.assume(&pod, node);
-            placed += 1;
+            engine.assume(&pod, node.clone());
+            let is_kept = !reserves || reserve(engine, &mut assumed, &pod, &node);
+            placed += usize::from(is_kept);
         }
         let now = Instant::now();
         taken.push(now - before);
@@ -242,4 +269,11 @@ pub fn run(
         p999_us: percentile(0.999),
         placed,
     }
+}
+
+/// Keeps for a pod what was chosen for it on its node; whether that went well.
+fn reserve(engine: &mut Engine, assumed: &mut AssumedObjects, pod: &Arc<Pod>, node: &Name) -> bool {
+    let Some(profile) = engine.profiles().shared(&pod.spec.scheduler_name) else { return false };
+    let mut cycle = ReserveCycle::new(engine.cluster_mut(), assumed, pod.uid.clone());
+    profile.profile.reserve(&mut cycle, pod, node).is_ok()
 }

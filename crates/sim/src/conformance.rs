@@ -1,11 +1,14 @@
 //! Compares our answers with those of a real kube-scheduler, pod by pod and node by node.
 
+mod api;
+mod devices;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use supercargo_config as config;
 use supercargo_engine::{Engine, Outcome, TieBreak};
-use supercargo_framework::registry::Registry;
+use supercargo_framework::{registry::Registry, virtual_time::VirtualClock};
 use supercargo_manifest::{self as manifest, Problem, Problems, Source, UnknownFields, Value};
 use supercargo_model::{
     Cluster, Name, Pod,
@@ -13,6 +16,8 @@ use supercargo_model::{
 };
 
 use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
+
+use devices::{DeviceCycles, DeviceExpectation};
 
 use crate::{
     explanation::Explanation,
@@ -29,6 +34,13 @@ pub struct ConformanceCase {
     objects: Vec<Object>,
     queue: Vec<Arc<Pod>>,
     expect: Vec<PodReport>,
+    /// What is expected of the pods' claims, and the objects as they are written: theme `dra` only.
+    devices: Option<DeviceCase>,
+}
+
+struct DeviceCase {
+    expect: Vec<DeviceExpectation>,
+    written: Vec<serde_json::Value>,
 }
 
 /// A place where our answer is not kube-scheduler's.
@@ -61,6 +73,7 @@ impl ConformanceCase {
             return Err(Problem::error(message).at(source, manifest::Location::START).into());
         };
         let Header { name, theme } = manifest::decode(source, root, "", UnknownFields::Ignore)?;
+        let is_about_devices = theme == devices::THEME;
         Ok(Self {
             name,
             theme,
@@ -72,9 +85,13 @@ impl ConformanceCase {
                     _ => None,
                 })
                 .collect(),
-            expect: match root.get("expect") {
-                Some(expect) => manifest::decode(source, expect, "expect", UnknownFields::Ignore)?,
-                None => Vec::new(),
+            expect: expected(source, root)?,
+            devices: match is_about_devices {
+                true => {
+                    let written = devices::written_objects(root);
+                    Some(DeviceCase { expect: devices::expectations(source, root)?, written })
+                }
+                false => None,
             },
         })
     }
@@ -107,6 +124,10 @@ impl ConformanceCase {
         for object in &self.objects {
             cluster.put(object.clone());
         }
+        if self.devices.is_some() {
+            // After what timed out, and before what has not.
+            cluster.set_now(VirtualClock::default().now());
+        }
         let overrides = Overrides { percentage: Some(ALL_NODES), ..Overrides::default() };
         setup::engine(cluster, &self.configuration, registry, overrides)
     }
@@ -114,6 +135,9 @@ impl ConformanceCase {
     /// Decides every pod and compares. After each pod the expected node is taken, so that one difference does not make
     /// others.
     pub fn check(&self, registry: &Registry) -> Result<Vec<Mismatch>, Problems> {
+        if let Some(devices) = &self.devices {
+            return self.check_devices(devices, registry);
+        }
         let mut engine = self.engine(registry)?;
         let mut differences = Vec::new();
         for (pod, expected) in self.queue.iter().zip(&self.expect) {
@@ -125,6 +149,45 @@ impl ConformanceCase {
             }
         }
         Ok(differences)
+    }
+
+    /// The same with claims: what was written for a pod is there for the next.
+    fn check_devices(&self, devices: &DeviceCase, registry: &Registry) -> Result<Vec<Mismatch>, Problems> {
+        let mut engine = self.engine(registry)?;
+        let mut cycles = DeviceCycles::new(&engine, &devices.written);
+        let mut differences = Vec::new();
+        for ((pod, expected), more) in self.queue.iter().zip(&self.expect).zip(&devices.expect) {
+            let pod = &engine.admit(pod.clone());
+            let decision = engine.held(pod).or_else(|| engine.decide(pod));
+            let got = decision.as_ref().map_or_else(PodReport::default, PodReport::new);
+            let mut want = expected.clone();
+            if want.result == "BindError" {
+                // It was scheduled, and not bound.
+                want.result = "Scheduled".to_owned();
+            }
+            if want.result == "Error" {
+                let mut about = Comparison::new(&want.pod, &mut differences);
+                about.equal(None, "result", &want.result, &got.result);
+                if want.message.is_some() {
+                    about.equal(None, "message", &want.message, &got.message);
+                }
+                devices::compare_errors(&engine, pod, more, &mut about);
+            } else {
+                compare(&want, &got, &self.theme, &mut differences);
+                compare_fast(&mut engine, pod, &got, &mut differences);
+            }
+            let mut about = Comparison::new(&want.pod, &mut differences);
+            let placed = want.placed.as_deref();
+            cycles.check(&mut engine, pod, decision.as_ref(), more, placed, &mut about);
+        }
+        Ok(differences)
+    }
+}
+
+fn expected(source: &Source, root: &Value) -> Result<Vec<PodReport>, Problems> {
+    match root.get("expect") {
+        Some(expect) => manifest::decode(source, expect, "expect", UnknownFields::Ignore),
+        None => Ok(Vec::new()),
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use supercargo_engine::{Decision, Explained, Influence, Reweighed, TieBreak, Victim};
+use supercargo_engine::{Allotment, Decision, Explained, Influence, Reweighed, TieBreak, Victim};
 use supercargo_framework::profile::Objection;
 use supercargo_model::Name;
 
@@ -53,6 +53,9 @@ pub struct Explanation {
     pub ruled_out: Option<RuledOut>,
     /// The nodes that were asked about.
     pub why_not: Vec<WhyNot>,
+    /// What the pod is allotted on the chosen node, and on those that were asked about and would do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allotments: Vec<AllotmentReport>,
     /// What each plugin's weight decides.
     pub influence: Vec<InfluenceReport>,
     /// Whom preemption would evict.
@@ -139,6 +142,18 @@ pub struct RuledOut {
     pub reason: String,
     /// Their names.
     pub nodes: Vec<String>,
+}
+
+/// What a plugin allots a pod on a node, such as devices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AllotmentReport {
+    /// The node.
+    pub node: String,
+    /// The plugin.
+    pub plugin: String,
+    /// What it is, by name.
+    pub details: Vec<DetailReport>,
 }
 
 /// What a plugin's weight decides.
@@ -239,6 +254,7 @@ impl Explanation {
                 reason: decision.verdicts.others.message(),
                 nodes: decision.ruled_out.iter().map(ToString::to_string).collect(),
             }),
+            allotments: explained.allotments.iter().map(AllotmentReport::new).collect(),
             influence: explained.influence.iter().map(InfluenceReport::new).collect(),
             victims: explained.victims.iter().map(VictimReport::new).collect(),
             report: PodReport::new(decision),
@@ -291,6 +307,16 @@ fn rejections(decision: &Decision) -> Vec<RejectionGroup> {
     let mut groups: Vec<RejectionGroup> = groups.into_iter().map(group).collect();
     groups.sort_by_key(|group| Reverse(group.count));
     groups
+}
+
+impl AllotmentReport {
+    fn new(allotment: &Allotment) -> Self {
+        Self {
+            node: allotment.node.to_string(),
+            plugin: allotment.plugin.to_string(),
+            details: allotment.details.iter().map(DetailReport::new).collect(),
+        }
+    }
 }
 
 impl InfluenceReport {

@@ -1,7 +1,7 @@
 //! A scheduler as a simulated process: started, asked to stop, stopped in its tracks.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -9,13 +9,15 @@ use std::{
 use supercargo_config::Configuration;
 use supercargo_engine::{Incoming, QueueCounts};
 use supercargo_framework::{
-    registry::Registry,
+    Code,
+    event::ClusterEvent,
+    registry::{Point, Registry},
     virtual_time::{Executor, ProcessId},
 };
 use supercargo_live::{
     scheduler::{
         inspector::Inspector,
-        meter::{Attempted, Meter, QueueStats},
+        meter::{Attempted, DecidedBy, Meter, QueueStats},
         records::Records,
     },
     world::SharedWorld,
@@ -135,6 +137,11 @@ impl SchedulerProcess {
         self.executor.kill_after_polls(self.id, polls);
     }
 
+    /// Does not end after so many polls any more, if it was to.
+    pub fn spare(&self) {
+        self.executor.kill_after_polls(self.id, u64::MAX);
+    }
+
     /// Whether it runs: it may have been killed, or have lost its lease.
     pub fn is_running(&self) -> bool {
         locked(&self.ended).is_none() && self.executor.is_alive(self.id)
@@ -153,6 +160,11 @@ impl SchedulerProcess {
     /// The way to follow what it does.
     pub fn records(&self) -> &Records {
         &self.records
+    }
+
+    /// The names that its metrics have series for, so far.
+    pub fn names_in_metrics(&self) -> BTreeSet<String> {
+        locked(&self.meter.0).names.clone()
     }
 
     /// What it has counted.
@@ -180,9 +192,17 @@ struct CountedSoFar {
     metrics: MetricReadings,
     waiting: QueueCounts,
     incoming: Incoming,
+    /// Profiles and plugins that were named: each is a series for ever.
+    names: BTreeSet<String>,
 }
 
 impl CountedSoFar {
+    fn name(&mut self, name: &str) {
+        if !self.names.contains(name) {
+            self.names.insert(name.to_owned());
+        }
+    }
+
     fn metrics(&self) -> MetricReadings {
         let queues = [
             ("active", self.waiting.active),
@@ -200,6 +220,20 @@ impl CountedSoFar {
 }
 
 impl Meter for Counters {
+    fn decided(&self, profile: &str, _by: DecidedBy, _took: Duration) {
+        locked(&self.0).name(profile);
+    }
+
+    fn plugin(&self, profile: &str, plugin: &str, _point: Point, _code: Option<Code>, _took: Duration) {
+        let mut counted = locked(&self.0);
+        counted.name(profile);
+        counted.name(plugin);
+    }
+
+    fn hinted(&self, plugin: &str, _event: ClusterEvent, _helps: bool, _took: Duration) {
+        locked(&self.0).name(plugin);
+    }
+
     fn attempted(&self, _profile: &str, how: Attempted, _took: Duration) {
         let result = match how {
             Attempted::Scheduled => "scheduled",
@@ -221,6 +255,7 @@ impl Meter for Counters {
         // Every second, and hardly anybody asks.
         let mut counted = locked(&self.0);
         counted.waiting = stats.waiting;
+        stats.refused.iter().for_each(|(_, plugin, _)| counted.name(plugin));
         if counted.incoming != stats.incoming {
             counted.incoming = stats.incoming.clone();
         }

@@ -3,9 +3,10 @@
 use std::{fs, path::Path};
 
 use serde::Deserialize;
+use supercargo_framework::bugs::{self, Bug};
 use supercargo_simulation::soak::{
     Act, BrokenRule, FaultyVerb, Plan, PlannedSetup, PlannedStep, RequestFault, SimulationRule, SoakTally,
-    plan, run, shrink, soak_registry,
+    plan, run, shrink, soak_registry, with_devices,
 };
 
 /// A plan that found something once. The plan rather than its seed: what is drawn from a seed changes.
@@ -51,6 +52,17 @@ fn the_same_seed_leads_to_the_same_history() {
     }
 }
 
+/// Claims of a pod's own and shared ones, under faults: no device is given twice, and nobody waits for one that is free.
+#[test]
+fn lives_with_devices_break_no_rule() {
+    for seed in [100, 101, 102, 103] {
+        let outcome = run(&with_devices(plan(seed)), &soak_registry());
+        assert_eq!(outcome.violations, [], "seed {seed}");
+        let given = outcome.lines.iter().filter(|line| line.what.contains("/resourceclaims/"));
+        assert!(given.count() > 0, "seed {seed} gives devices to claims");
+    }
+}
+
 #[test]
 fn a_plan_reads_as_it_is_written() {
     for seed in 0..50 {
@@ -77,6 +89,25 @@ fn a_plan_is_shortened_to_what_breaks_the_rule() {
     let acts: Vec<&Act> = short.steps.iter().map(|step| &step.act).collect();
     assert_eq!(acts, [&Act::Compact, &Act::Look]);
     assert_eq!((short.setup.replicas, short.setup.nodes), (1, 1));
+}
+
+#[test]
+fn a_new_leader_decides_nothing_before_it_has_heard_what_the_last_one_bound() {
+    let goes =
+        Act::LeaderGoes { template: 1, count: 6, after_millis: 6, late_millis: 15_000, frozen_seconds: 0 };
+    let steps =
+        vec![PlannedStep { at_millis: 20_000, act: goes }, PlannedStep { at_millis: 60_000, act: Act::Look }];
+    let setup = PlannedSetup { replicas: 2, nodes: 3, ..PlannedSetup::default() };
+    let plan = Plan { seed: 1, setup, seconds: 61, steps };
+    let outcome = run(&plan, &soak_registry());
+    assert!(outcome.lines.iter().any(|line| line.what == "releases the lease"), "it is handed over");
+    assert!(outcome.bindings > 6, "both lead: {}", outcome.bindings);
+    assert_eq!(outcome.violations, []);
+    for bug in [Bug::HandOverNotAwaited, Bug::ReleasedBeforeShown] {
+        let broken = bugs::with(Some(bug), || violations(&plan));
+        let is_found = broken.iter().any(|broken| broken.rule == SimulationRule::NothingGivenTwice);
+        assert!(is_found, "{bug:?}: {broken:?}");
+    }
 }
 
 #[test]

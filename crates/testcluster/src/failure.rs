@@ -145,6 +145,18 @@ impl StatusError {
         Self::new(400, "BadRequest", message)
     }
 
+    /// What only a container could answer.
+    pub(crate) fn nothing_runs(pod: &str, subresource: &str) -> Self {
+        let what = match subresource {
+            "log" => "there are no logs",
+            "portforward" => "no port is listened on",
+            _ => "there is no process to talk to",
+        };
+        Self::bad_request(format!(
+            "pod {pod:?}: {what}: in this test cluster nothing runs, pods only pretend to"
+        ))
+    }
+
     pub(crate) fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
@@ -169,8 +181,8 @@ impl StatusError {
 
     pub(crate) fn unsupported_media_type(given: &str) -> Self {
         let message = format!(
-            "the body of the request was in an unknown format: {given:?} (hint: the test cluster reads JSON and \
-             YAML; kubectl sends those with -f, and client-go with contentType application/json)"
+            "the body of the request was in an unknown format: {given:?} (hint: the test cluster reads JSON, YAML \
+             and Kubernetes' protobuf)"
         );
         Self::new(415, "UnsupportedMediaType", message)
     }

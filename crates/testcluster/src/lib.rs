@@ -19,6 +19,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! kubectl works as people use it (`tests/wire/kubectl.rs`): its objects are read as JSON, YAML or protobuf and answered as
+//! JSON or tables; deployments are rolled out step by step; unknown fields are refused where it asks for that; and `logs`
+//! says that nothing runs. What a kind's fields are stands in one table, `schema/fields.txt`.
+//!
 //! Over HTTP, next to the API itself:
 //!
 //! | request | what it does |
@@ -76,6 +80,7 @@ mod random;
 mod referee;
 mod requests;
 mod resource;
+mod schema;
 mod selector;
 mod signal;
 mod store;
@@ -86,7 +91,7 @@ pub use cluster::{ApiServer, ClusterBackup, FaultControl, SeenChange, TestCluste
 pub use failure::StatusError;
 pub use faults::{Fault, FaultPlan, FaultRule, ServerAction};
 pub use http::ResponseBody;
-pub use options::{Kubelets, TestClusterOptions};
+pub use options::{BindingAnswer, DeviceDriver, Kubelets, TestClusterOptions};
 pub use patch::PatchKind;
 pub use referee::{AcceptedBinding, Violation};
 pub use requests::RequestGroup;

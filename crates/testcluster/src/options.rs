@@ -23,6 +23,11 @@ pub struct TestClusterOptions {
     pub workloads: bool,
     /// A controller that counts for disruption budgets.
     pub budgets: bool,
+    /// A controller that makes resource claims from templates, and frees those that nobody uses any more.
+    pub claims: bool,
+    /// A driver that publishes devices for nodes with the label `testcluster/devices: "8"`, and makes ready what was
+    /// allocated.
+    pub driver: Option<DeviceDriver>,
 }
 
 impl Default for TestClusterOptions {
@@ -37,6 +42,8 @@ impl Default for TestClusterOptions {
             volumes: None,
             workloads: false,
             budgets: false,
+            claims: false,
+            driver: None,
         }
     }
 }
@@ -60,4 +67,45 @@ impl Default for Kubelets {
             heartbeat: None,
         }
     }
+}
+
+/// How a device driver pretends.
+#[derive(Clone, Debug)]
+pub struct DeviceDriver {
+    /// Its name.
+    pub name: String,
+    /// The attribute `model` of its devices.
+    pub model: String,
+    /// The capacity `memory` of each.
+    pub memory: String,
+    /// How long it takes to publish, and to answer.
+    pub delay: Duration,
+    /// What must become true before a pod with one of its devices is bound; nothing, if there is none.
+    pub binding_condition: Option<String>,
+    /// How it answers a claim that waits for that.
+    pub answer: BindingAnswer,
+}
+
+impl Default for DeviceDriver {
+    fn default() -> Self {
+        Self {
+            name: "gpu.example.com".to_owned(),
+            model: "pretended".to_owned(),
+            memory: "80Gi".to_owned(),
+            delay: Duration::from_millis(10),
+            binding_condition: None,
+            answer: BindingAnswer::Ready,
+        }
+    }
+}
+
+/// How a driver answers a claim that waits for a device to become ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BindingAnswer {
+    /// It is ready.
+    Ready,
+    /// It failed.
+    Failed,
+    /// Not at all.
+    Never,
 }

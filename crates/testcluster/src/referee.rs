@@ -3,6 +3,9 @@
 //! An API server binds a pod wherever it is told to. Whether that was right is for the tests to
 //! judge, by an arithmetic that shares nothing with the scheduler's.
 
+mod claims;
+mod devices;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
@@ -61,6 +64,59 @@ pub enum Violation {
         /// The port, as `TCP 0.0.0.0:8080`.
         port: String,
     },
+    /// A device was allocated that somebody else has.
+    DeviceGivenTwice {
+        /// The device, as `driver/pool/device`.
+        device: String,
+        /// The claim that got it last, as `namespace/name`.
+        claim: String,
+        /// The claim that had it.
+        held_by: String,
+    },
+    /// The claims that share a device take more than it has.
+    DeviceOverCapacity {
+        /// The device, as `driver/pool/device`.
+        device: String,
+        /// The claim whose allocation went over, as `namespace/name`.
+        claim: String,
+        /// Such as `memory`.
+        capacity: String,
+        /// What all claims take together.
+        taken: String,
+        /// What the device has.
+        has: String,
+    },
+    /// The devices of a pool that are in use take more from a counter than it has.
+    CounterOverdrawn {
+        /// The pool, as `driver/pool`.
+        pool: String,
+        /// The claim whose allocation went over, as `namespace/name`.
+        claim: String,
+        /// The counter, as `set/counter`.
+        counter: String,
+        /// What all devices in use take together.
+        taken: String,
+        /// What there is.
+        has: String,
+    },
+    /// A pod was bound although a claim of its is not there, not allocated, or not reserved for it.
+    ClaimNotReady {
+        /// The pod, as `namespace/name`.
+        pod: String,
+        /// The claim's name; empty if it was not made yet.
+        claim: String,
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// A pod was bound to a node where the devices of a claim cannot be used.
+    ClaimElsewhere {
+        /// The pod, as `namespace/name`.
+        pod: String,
+        /// The claim's name.
+        claim: String,
+        /// The node.
+        node: String,
+    },
 }
 
 /// Amounts by resource, in thousandths: no sum of real ones overflows 128 bits.
@@ -89,6 +145,7 @@ pub(crate) struct Referee {
     violations: Vec<Violation>,
     /// What the pods on each node ask for, by node and uid.
     demands: HashMap<String, HashMap<String, Demand>>,
+    devices: devices::DeviceLedger,
 }
 
 impl Referee {
@@ -104,6 +161,39 @@ impl Referee {
     pub(crate) fn restored(&mut self) {
         self.bound.clear();
         self.demands.clear();
+        self.devices.forget_all();
+    }
+
+    pub(crate) fn slice_stored(&mut self, slice: &Value) {
+        self.devices.slice_stored(slice);
+    }
+
+    pub(crate) fn slice_removed(&mut self, slice: &Value) {
+        self.devices.slice_removed(slice);
+    }
+
+    pub(crate) fn claim_stored(&mut self, claim: &Value) {
+        let broken = self.devices.claim_stored(claim);
+        self.violations.extend(broken);
+    }
+
+    /// A claim as it is after the store was set back: what it has is nobody's doing.
+    pub(crate) fn claim_restored(&mut self, claim: &Value) {
+        self.devices.claim_stored(claim);
+    }
+
+    pub(crate) fn claim_removed(&mut self, claim: &Value) {
+        self.devices.claim_removed(claim);
+    }
+
+    /// A pod with claims was bound; each claim is told by its name, and as it is stored.
+    pub(crate) fn claims_of_bound(
+        &mut self,
+        pod: &Value,
+        node: Option<&Value>,
+        claims: &[(String, Option<Value>)],
+    ) {
+        self.violations.extend(claims::broken(pod, node, claims));
     }
 
     /// A pod as it is after the store was set back.
@@ -273,6 +363,10 @@ fn demand(pod: &Value) -> Demand {
         *running.entry(resource.clone()).or_default() += thousandths(resource, amount);
     }
     running.insert("pods".to_owned(), 1000);
+    for claimed in items(pod, &["status", "extendedResourceClaimStatus", "requestMappings"]) {
+        // A device of a claim stands for it; the node's own are not touched.
+        running.remove(text(claimed, &["resourceName"]));
+    }
     Demand { amounts: running, ports: host_ports(pod) }
 }
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use supercargo_model::{ApiResource, Kind};
 
+use crate::schema::{self, Message};
+
 /// A resource as discovery tells it.
 #[derive(Debug)]
 pub(crate) struct Resource {
@@ -63,6 +65,14 @@ impl Resource {
         }
         let stored = self.stored_as();
         ALL.iter().position(|resource| resource.is(stored)).unwrap_or_default()
+    }
+
+    /// The fields of its kind; of a custom kind nobody knows them.
+    pub(crate) fn schema(&self) -> Option<&'static Message> {
+        if self.custom_slot.is_some() {
+            return None;
+        }
+        schema::message_of(self.group, self.version, self.kind)
     }
 
     /// What `kubectl get all` gets.
@@ -191,7 +201,8 @@ macro_rules! resources {
 resources! {
     NAMESPACES: *Kind::Namespace.api(), ["ns"], ["status"];
     NODES: *Kind::Node.api(), ["no"], ["status"];
-    PODS: *Kind::Pod.api(), ["po"], ["status", "binding", "eviction", "resize"];
+    PODS: *Kind::Pod.api(), ["po"],
+        ["status", "binding", "eviction", "resize", "log", "exec", "attach", "portforward"];
     SERVICES: *Kind::Service.api(), ["svc"], ["status"];
     REPLICATION_CONTROLLERS: *Kind::ReplicationController.api(), ["rc"], ["status"];
     PERSISTENT_VOLUMES: *Kind::PersistentVolume.api(), ["pv"], ["status"];
@@ -201,11 +212,22 @@ resources! {
     SERVICE_ACCOUNTS: api("", "v1", "serviceaccounts", "ServiceAccount", NAMESPACED), ["sa"], [];
     EVENTS: api("", "v1", "events", "Event", NAMESPACED), ["ev"], [];
     ENDPOINTS: api("", "v1", "endpoints", "Endpoints", NAMESPACED), ["ep"], [];
+    ENDPOINT_SLICES: api("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", NAMESPACED), [], [];
+    RESOURCE_QUOTAS: api("", "v1", "resourcequotas", "ResourceQuota", NAMESPACED), ["quota"], ["status"];
+    LIMIT_RANGES: api("", "v1", "limitranges", "LimitRange", NAMESPACED), ["limits"], [];
     DEPLOYMENTS: api("apps", "v1", "deployments", "Deployment", NAMESPACED), ["deploy"], ["status", "scale"];
     REPLICA_SETS: *Kind::ReplicaSet.api(), ["rs"], ["status", "scale"];
     STATEFUL_SETS: *Kind::StatefulSet.api(), ["sts"], ["status", "scale"];
     DAEMON_SETS: api("apps", "v1", "daemonsets", "DaemonSet", NAMESPACED), ["ds"], ["status"];
+    CONTROLLER_REVISIONS: api("apps", "v1", "controllerrevisions", "ControllerRevision", NAMESPACED), [], [];
     JOBS: api("batch", "v1", "jobs", "Job", NAMESPACED), [], ["status"];
+    CRON_JOBS: api("batch", "v1", "cronjobs", "CronJob", NAMESPACED), ["cj"], ["status"];
+    AUTOSCALERS: api("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", NAMESPACED),
+        ["hpa"], ["status"];
+    INGRESSES: api("networking.k8s.io", "v1", "ingresses", "Ingress", NAMESPACED), ["ing"], ["status"];
+    INGRESS_CLASSES: api("networking.k8s.io", "v1", "ingressclasses", "IngressClass", CLUSTER_WIDE), [], [];
+    NETWORK_POLICIES: api("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", NAMESPACED), ["netpol"], [];
+    RUNTIME_CLASSES: api("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", CLUSTER_WIDE), [], [];
     POD_DISRUPTION_BUDGETS: *Kind::PodDisruptionBudget.api(), ["pdb"], ["status"];
     STORAGE_CLASSES: *Kind::StorageClass.api(), ["sc"], [];
     CSI_NODES: *Kind::CsiNode.api(), [], [];
@@ -225,6 +247,10 @@ resources! {
     SUBJECT_ACCESS_REVIEWS: api("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", CLUSTER_WIDE),
         [], [];
     SELF_SUBJECT_ACCESS_REVIEWS: api("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", CLUSTER_WIDE),
+        [], [];
+    SELF_SUBJECT_RULES_REVIEWS: api("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", CLUSTER_WIDE),
+        [], [];
+    SELF_SUBJECT_REVIEWS: api("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", CLUSTER_WIDE),
         [], [];
     DEVICE_CLASSES: *Kind::DeviceClass.api(), [], [];
     RESOURCE_CLAIMS: *Kind::ResourceClaim.api(),

@@ -10,7 +10,9 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::referee::Referee;
-use crate::resource::{CUSTOM_RESOURCE_DEFINITIONS, NODES, PODS, Resource, Served};
+use crate::resource::{
+    CUSTOM_RESOURCE_DEFINITIONS, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource, Served,
+};
 use crate::signal::{Signal, SignalReceiver};
 use crate::{
     definition::{self, Defined},
@@ -206,6 +208,12 @@ impl Store {
         if resource.is(&PODS) {
             self.referee.pod_stored(&object.value);
         }
+        if resource.is(&RESOURCE_CLAIMS) {
+            self.referee.claim_stored(&object.value);
+        }
+        if resource.is(&RESOURCE_SLICES) {
+            self.referee.slice_stored(&object.value);
+        }
         if resource.is(&CUSTOM_RESOURCE_DEFINITIONS) {
             self.serve(&object.value);
         }
@@ -225,6 +233,12 @@ impl Store {
         let object = StoredObject::new(previous.value.clone(), self.version);
         if resource.is(&PODS) {
             self.referee.pod_removed(&object.value);
+        }
+        if resource.is(&RESOURCE_CLAIMS) {
+            self.referee.claim_removed(&object.value);
+        }
+        if resource.is(&RESOURCE_SLICES) {
+            self.referee.slice_removed(&object.value);
         }
         if resource.is(&CUSTOM_RESOURCE_DEFINITIONS) {
             self.withdraw(&object.value);
@@ -275,9 +289,12 @@ impl Store {
             table.forgotten = self.version;
             table.news.give();
         }
-        let pods: Vec<Arc<StoredObject>> =
-            self.objects(&PODS, "", None).map(|(_, pod)| pod.clone()).collect();
-        pods.iter().for_each(|pod| self.referee.pod_restored(&pod.value));
+        let all = |store: &Self, resource| -> Vec<Arc<StoredObject>> {
+            store.objects(resource, "", None).map(|(_, object)| object.clone()).collect()
+        };
+        all(self, &PODS).iter().for_each(|pod| self.referee.pod_restored(&pod.value));
+        all(self, &RESOURCE_SLICES).iter().for_each(|slice| self.referee.slice_stored(&slice.value));
+        all(self, &RESOURCE_CLAIMS).iter().for_each(|claim| self.referee.claim_restored(&claim.value));
     }
 
     /// The version up to which changes of a resource are forgotten.
@@ -310,8 +327,33 @@ impl Store {
     /// Writes down a binding, and what it breaks.
     pub(crate) fn note_binding(&mut self, pod: &Value, node: &str, by: &str) {
         let node_object = self.get(&NODES, "", node).cloned();
-        self.referee.pod_bound(pod, node, node_object.as_ref().map(|object| &object.value), by);
+        let node_object = node_object.as_ref().map(|object| &object.value);
+        self.referee.pod_bound(pod, node, node_object, by);
+        let claims: Vec<(String, Option<Value>)> = claims_of(pod)
+            .map(|claim| {
+                let stored = self.get(&RESOURCE_CLAIMS, object::namespace(pod), claim);
+                (claim.to_owned(), stored.map(|stored| stored.value.clone()))
+            })
+            .collect();
+        self.referee.claims_of_bound(pod, node_object, &claims);
     }
+}
+
+/// The names of a pod's claims; of one that was not made yet, nothing. Where the status says that none is needed, there is none.
+fn claims_of(pod: &Value) -> impl Iterator<Item = &str> {
+    let statuses = object::items(pod, &["status", "resourceClaimStatuses"]);
+    let own = object::items(pod, &["spec", "resourceClaims"]).iter().filter_map(|claim| {
+        let named = object::text(claim, &["resourceClaimName"]);
+        if !named.is_empty() {
+            return Some(named);
+        }
+        match statuses.iter().find(|status| status.get("name") == claim.get("name")) {
+            Some(status) => status.get("resourceClaimName").and_then(Value::as_str),
+            None => Some(""),
+        }
+    });
+    let extended = object::text(pod, &["status", "extendedResourceClaimStatus", "resourceClaimName"]);
+    own.chain(Some(extended).filter(|extended| !extended.is_empty()))
 }
 
 #[cfg(test)]

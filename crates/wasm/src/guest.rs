@@ -26,7 +26,7 @@ use crate::{
     instance::{End, GuestError, Instance},
     module::{GuestStep, Steps},
     settings::GuestSettings,
-    state::State,
+    state::{Logged, State},
 };
 
 /// A module that runs, and the instances of it that nobody needs just now.
@@ -141,7 +141,9 @@ impl Guest {
             }),
         };
         let result = used.and_then(|mut instance| {
-            let result = use_it(&mut instance)?;
+            let result = use_it(&mut instance);
+            self.tell_logged(instance.take_logged());
+            let result = result?;
             instance.finish();
             if !instance.is_worn() && idle().len() < self.settings.limits.instances {
                 idle().push(instance);
@@ -153,6 +155,15 @@ impl Guest {
             self.host.tell(&GuestEvent::Failed { plugin: &self.name, why: &message });
             Status::error(message)
         })
+    }
+
+    fn tell_logged(&self, Logged { lines, left_out }: Logged) {
+        for (level, line) in &lines {
+            self.host.tell(&GuestEvent::Logged { plugin: &self.name, level: *level, line });
+        }
+        if left_out > 0 {
+            self.host.tell(&GuestEvent::LeftOut { plugin: &self.name, lines: left_out });
+        }
     }
 
     /// Asks the filter about some nodes, by row, and calls back for each that is refused.

@@ -7,7 +7,10 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
 };
 
-use supercargo_framework::registry::{Args, Definition, Loader, Registration, define};
+use supercargo_framework::{
+    handle::LogLevel,
+    registry::{Args, Definition, Loader, Registration, define},
+};
 use supercargo_manifest::Problems;
 use supercargo_model::Name;
 use wasmtime::{Config, Engine, InstancePre};
@@ -49,6 +52,22 @@ pub enum GuestEvent<'a> {
         file: &'a Path,
         /// Why.
         why: &'a str,
+    },
+    /// It has something to say.
+    Logged {
+        /// The plugin.
+        plugin: &'a str,
+        /// How important it is.
+        level: LogLevel,
+        /// What it says.
+        line: &'a str,
+    },
+    /// It said more than is logged.
+    LeftOut {
+        /// The plugin.
+        plugin: &'a str,
+        /// How many lines.
+        lines: u64,
     },
 }
 

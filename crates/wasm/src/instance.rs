@@ -12,7 +12,7 @@ use crate::{
     attributes::{Form, NodeAttribute},
     module::{ABI, ABI_VERSION, ALLOC, GuestStep, INIT, INITIALIZE},
     settings::{Bytes, GuestLimits},
-    state::State,
+    state::{Logged, State},
     ticker::{TICK, Ticker},
 };
 
@@ -241,6 +241,11 @@ impl Instance {
     pub(crate) fn scores(&self) -> &[[u8; 8]] {
         let at = self.scores.at as usize;
         self.memory.data(&self.store)[at..at + 8 * self.rows.len()].as_chunks().0
+    }
+
+    /// What the guest has logged since this was asked.
+    pub(crate) fn take_logged(&mut self) -> Logged {
+        std::mem::take(&mut self.store.data_mut().logged)
     }
 
     /// Forgets what only this pod's calls needed.

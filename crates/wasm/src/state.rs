@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use supercargo_framework::handle::LogLevel;
 use supercargo_model::Name;
 use wasmtime::{Caller, Error, Extern, Linker, ResourceLimiter};
 
@@ -14,6 +15,8 @@ pub(crate) const IMPORTS: &str = "supercargo";
 const MAX_ATTRIBUTES: usize = 1024;
 /// What a guest says is cut here.
 const MAX_MESSAGE_BYTES: usize = 1024;
+/// So many lines of a guest are kept until they are told; the others are counted.
+const MAX_LOGGED_LINES: usize = 16;
 /// A single text is not longer than this.
 const MAX_TEXT_BYTES: u32 = 1 << 20;
 /// Of all tables of a guest together: they do not count as its memory.
@@ -67,6 +70,14 @@ fn cost(text: &str) -> u64 {
     text.len() as u64 + TEXT_OVERHEAD_BYTES
 }
 
+/// Lines of a guest for the scheduler's log.
+#[derive(Default)]
+pub(crate) struct Logged {
+    pub(crate) lines: Vec<(LogLevel, String)>,
+    /// How many more there were.
+    pub(crate) left_out: u64,
+}
+
 /// What a store holds besides the guest.
 pub(crate) struct State {
     pub(crate) node_attributes: Vec<(NodeAttribute, Form)>,
@@ -76,6 +87,8 @@ pub(crate) struct State {
     pub(crate) asks: bool,
     /// What the guest said was wrong.
     pub(crate) said: Option<String>,
+    /// What the guest logged, and nobody has been told yet.
+    pub(crate) logged: Logged,
     max_memory_bytes: u64,
     /// The guest wanted more memory than it may have.
     pub(crate) wanted_memory: bool,
@@ -90,6 +103,7 @@ impl State {
             texts: Texts::default(),
             asks: true,
             said: None,
+            logged: Logged::default(),
             max_memory_bytes,
             wanted_memory: false,
             table_elements: 0,
@@ -119,11 +133,12 @@ impl ResourceLimiter for State {
 }
 
 /// The functions that guests may import, with their types for messages.
-pub(crate) const FUNCTIONS: [(&str, &str); 4] = [
+pub(crate) const FUNCTIONS: [(&str, &str); 5] = [
     ("node_column", "(param i32 i32 i32) (result i32)"),
     ("pod_fact", "(param i32 i32 i32) (result i32)"),
     ("intern", "(param i32 i32) (result i32)"),
     ("fail", "(param i32 i32)"),
+    ("log", "(param i32 i32 i32)"),
 ];
 
 /// What guests may import, and nothing else: no files, no network, no clock, no randomness.
@@ -167,15 +182,39 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         wasmtime::Result::Ok(id)
     })?;
     linker.func_wrap(IMPORTS, "fail", |mut caller: Caller<'_, State>, at: u32, len: u32| {
-        let mut said = text(&mut caller, at, len)?;
-        if said.len() > MAX_MESSAGE_BYTES {
-            said.truncate(said.floor_char_boundary(MAX_MESSAGE_BYTES));
-            said.push('…');
-        }
+        let said = cut(text(&mut caller, at, len)?);
         caller.data_mut().said = Some(said);
         wasmtime::Result::Ok(())
     })?;
+    linker.func_wrap(IMPORTS, "log", |mut caller: Caller<'_, State>, level: u32, at: u32, len: u32| {
+        let level = log_level(level)?;
+        if caller.data().logged.lines.len() >= MAX_LOGGED_LINES {
+            caller.data_mut().logged.left_out += 1;
+            return Ok(());
+        }
+        let line = cut(text(&mut caller, at, len)?);
+        caller.data_mut().logged.lines.push((level, line));
+        wasmtime::Result::Ok(())
+    })?;
     Ok(())
+}
+
+fn log_level(level: u32) -> wasmtime::Result<LogLevel> {
+    match level {
+        0 => Ok(LogLevel::Info),
+        1 => Ok(LogLevel::Warn),
+        2 => Ok(LogLevel::Error),
+        other => Err(Error::msg(format!("the log level {other} means nothing: 0 is info, 1 warn, 2 error"))),
+    }
+}
+
+/// A message of a guest, as long as it may be.
+fn cut(mut message: String) -> String {
+    if message.len() > MAX_MESSAGE_BYTES {
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+        message.push('…');
+    }
+    message
 }
 
 /// The place of an attribute among those that were asked for; the same one if it was asked for before.

@@ -1,9 +1,9 @@
 //! cel-go's extensions, in the versions that Kubernetes 1.36 has.
 
-use super::{Functions, Trait};
+use super::{Functions, Trait, comparable};
 use crate::{
     functions::{lists, optionals, text, text_format},
-    types::Type::{self, Bool, Bytes, Double, Duration, Dyn, Int, Text, Timestamp, Uint},
+    types::Type::{self, Bool, Dyn, Int, Text},
 };
 
 const T: Type = Type::Param(0);
@@ -112,27 +112,8 @@ fn list_functions(functions: &mut Functions) {
     functions.function("distinct").member("list_distinct", vec![list()], list(), lists::distinct);
 }
 
-fn comparable() -> [Type; 8] {
-    [Int, Uint, Double, Bool, Duration, Timestamp, Text, Bytes]
-}
-
-macro_rules! ids_by_type {
-    ($name:ident, $suffix:literal) => {
-        const $name: [&str; 8] = [
-            concat!("list_int_", $suffix),
-            concat!("list_uint_", $suffix),
-            concat!("list_double_", $suffix),
-            concat!("list_bool_", $suffix),
-            concat!("list_google.protobuf.Duration_", $suffix),
-            concat!("list_google.protobuf.Timestamp_", $suffix),
-            concat!("list_string_", $suffix),
-            concat!("list_bytes_", $suffix),
-        ];
-    };
-}
-
-ids_by_type!(SORT, "sort");
-ids_by_type!(SORT_BY, "sortByAssociatedKeys");
+ids_by_type!(SORT, "google.protobuf.Duration", "google.protobuf.Timestamp", "sort");
+ids_by_type!(SORT_BY, "google.protobuf.Duration", "google.protobuf.Timestamp", "sortByAssociatedKeys");
 
 fn optional_functions(functions: &mut Functions) {
     let optional = || Type::optional(V);

@@ -1,6 +1,6 @@
 //! Kubernetes' own libraries.
 
-use super::{Functions, Implementation};
+use super::{Functions, Implementation, comparable};
 use crate::{
     functions::{
         formats::{self, FORMATS},
@@ -8,7 +8,7 @@ use crate::{
     },
     types::{
         CIDR, FORMAT, IP, QUANTITY, SEMVER,
-        Type::{self, Bool, Bytes, Double, Duration, Int, Text, Timestamp, Uint},
+        Type::{self, Bool, Double, Duration, Int, Text, Uint},
         URL,
     },
 };
@@ -48,28 +48,9 @@ fn regex_functions(functions: &mut Functions) {
         .member("string_find_all_string_int", vec![Text, Text, Int], Type::list(Text), regexes::find_all);
 }
 
-fn comparable() -> [Type; 8] {
-    [Int, Uint, Double, Bool, Duration, Timestamp, Text, Bytes]
-}
-
-macro_rules! ids_by_type {
-    ($name:ident, $suffix:literal) => {
-        const $name: [&str; 8] = [
-            concat!("list_int_", $suffix),
-            concat!("list_uint_", $suffix),
-            concat!("list_double_", $suffix),
-            concat!("list_bool_", $suffix),
-            concat!("list_duration_", $suffix),
-            concat!("list_timestamp_", $suffix),
-            concat!("list_string_", $suffix),
-            concat!("list_bytes_", $suffix),
-        ];
-    };
-}
-
-ids_by_type!(IS_SORTED, "is_sorted_bool");
-ids_by_type!(MAX, "max");
-ids_by_type!(MIN, "min");
+ids_by_type!(IS_SORTED, "duration", "timestamp", "is_sorted_bool");
+ids_by_type!(MAX, "duration", "timestamp", "max");
+ids_by_type!(MIN, "duration", "timestamp", "min");
 
 fn list_functions(functions: &mut Functions) {
     let each = |functions: &mut Functions, name, ids: [&'static str; 8], implementation: Implementation| {

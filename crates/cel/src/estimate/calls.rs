@@ -3,13 +3,12 @@
 use super::{Estimator, Path, Range, path_size, sizes::EntrySizes};
 use crate::{
     ast::{Expr, ExprKind, Id},
+    cost::{PER_CHARACTER, PER_REGEX_CHARACTER, UNIT},
     macros::ACCUMULATOR,
     types::{CIDR, FORMAT, IP, QUANTITY, SEMVER, Type, URL},
     value::Value,
 };
 
-const PER_CHARACTER: f64 = 0.1;
-const PER_REGEX_CHARACTER: f64 = 0.25;
 const LONGEST_FORMAT_REGEX: f64 = 128.0;
 const LONGEST_FORMAT: u64 = 64;
 
@@ -314,33 +313,7 @@ fn of_kubernetes(
             let cost = args.first()?.size().scaled(PER_CHARACTER);
             Some(Estimate::of(cost.scaled(LONGEST_FORMAT_REGEX * PER_REGEX_CHARACTER)))
         }
-        "masked"
-        | "prefixLength"
-        | "family"
-        | "isUnspecified"
-        | "isLoopback"
-        | "isLinkLocalMulticast"
-        | "isLinkLocalUnicast"
-        | "isGlobalUnicast"
-        | "format.named"
-        | "sign"
-        | "asInteger"
-        | "isInteger"
-        | "asApproximateFloat"
-        | "isGreaterThan"
-        | "isLessThan"
-        | "compareTo"
-        | "add"
-        | "sub"
-        | "major"
-        | "minor"
-        | "patch"
-        | "getScheme"
-        | "getHostname"
-        | "getHost"
-        | "getPort"
-        | "getEscapedPath"
-        | "getQuery" => unit(),
+        _ if UNIT.contains(&function) => unit(),
         "_==_" => equality(args),
         _ => None,
     }

@@ -16,6 +16,7 @@ pub(super) enum FileKind {
     NodesToFind,
     NodeOrder,
     Configurations,
+    Selectors,
 }
 
 impl FileKind {
@@ -26,6 +27,7 @@ impl FileKind {
             Some("nodes-to-find") => Self::NodesToFind,
             Some("node-order") => Self::NodeOrder,
             Some("configurations") => Self::Configurations,
+            Some("cel") => Self::Selectors,
             _ => Self::Scenario,
         }
     }
@@ -37,6 +39,7 @@ impl FileKind {
             Self::NodesToFind => "nodes-to-find",
             Self::NodeOrder => "node-order",
             Self::Configurations => "configurations",
+            Self::Selectors => "cel",
         }
     }
 }

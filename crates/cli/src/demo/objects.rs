@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 pub(super) const NAMESPACE: &str = "default";
 /// The Deployment that is rolled out, and loses pods with a node.
 pub(super) const SHOP: &str = "shop";
+/// The pod that waits.
+pub(super) const WHALE: &str = "whale";
 pub(super) const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 pub(super) const GPU: &str = "example.com/gpu";
 /// The largest pod of the stream has to fit; and no node is as large as the pod that waits for one wants it.
@@ -15,7 +17,23 @@ const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
 /// Other training has none.
 const URGENT_PRIORITY: i32 = 100_000;
 
-/// A node with so many cores; every tenth has GPUs.
+/// The driver of the accelerators that pods claim, and their class.
+pub(super) const ACCELERATORS: &str = "accelerators.example.com";
+/// What the claims of pods are made from.
+const PAIR: &str = "pair-of-accelerators";
+/// How many accelerators a node of those that have some has.
+const ACCELERATORS_OF_A_NODE: usize = 8;
+
+/// How many accelerators a cluster of so many nodes has.
+pub(super) fn accelerators(nodes: usize) -> usize {
+    (0..nodes).filter(|i| has_accelerators(*i)).count() * ACCELERATORS_OF_A_NODE
+}
+
+fn has_accelerators(node: usize) -> bool {
+    node % 10 == 5
+}
+
+/// A node with so many cores; every tenth has GPUs, and another tenth accelerators, which their driver publishes.
 pub(super) fn node(i: usize, cores: usize) -> Value {
     let name = format!("node-{i:04}");
     let gpu = i.is_multiple_of(10);
@@ -24,13 +42,17 @@ pub(super) fn node(i: usize, cores: usize) -> Value {
     if gpu {
         amounts[GPU] = "4".into();
     }
+    let mut labels = json!({
+        "kubernetes.io/hostname": name,
+        ZONE_LABEL: ZONES[i % ZONES.len()],
+        "node.kubernetes.io/instance-type": if gpu { "gpu" } else { "general" },
+    });
+    if has_accelerators(i) {
+        labels["testcluster/devices"] = ACCELERATORS_OF_A_NODE.to_string().into();
+    }
     json!({
         "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": name, "labels": {
-            "kubernetes.io/hostname": name,
-            ZONE_LABEL: ZONES[i % ZONES.len()],
-            "node.kubernetes.io/instance-type": if gpu { "gpu" } else { "general" },
-        }},
+        "metadata": {"name": name, "labels": labels},
         "status": {
             "capacity": amounts, "allocatable": amounts,
             "conditions": [{"type": "Ready", "status": "True", "reason": "Demo", "message": "pretends to be ready"}],
@@ -139,11 +161,36 @@ fn on_gpus(name: &str, app: &str, gpus: u32, priority: i32) -> Value {
     )
 }
 
+/// The class of the accelerators, and what claims for two that are attached to the same root are made from.
+pub(super) fn device_objects() -> [Value; 2] {
+    let is_ours = json!({"cel": {"expression": format!("device.driver == {ACCELERATORS:?}")}});
+    let class = json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": ACCELERATORS},
+                       "spec": {"selectors": [is_ours]}});
+    let two = json!({"name": "pair", "exactly": {"deviceClassName": ACCELERATORS, "count": 2}});
+    let claim = json!({"devices": {"requests": [two],
+                                   "constraints": [{"matchAttribute": "resource.kubernetes.io/pcieRoot"}]}});
+    let template = json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+                          "metadata": {"name": PAIR, "namespace": NAMESPACE}, "spec": {"spec": claim}});
+    [class, template]
+}
+
+/// Inference on two accelerators.
+pub(super) fn inference(name: &str) -> Value {
+    let container = json!({"name": "main", "image": "registry.example/infer:1",
+                           "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}, "claims": [{"name": "pair"}]}});
+    let claims = json!([{"name": "pair", "resourceClaimTemplateName": PAIR}]);
+    whole(
+        name,
+        "infer",
+        json!({"terminationGracePeriodSeconds": 1, "containers": [container], "resourceClaims": claims}),
+    )
+}
+
 /// A pod that no node is large enough for.
 pub(super) fn whale() -> Value {
     let container = json!({"name": "main", "image": "registry.example/whale:1",
                            "resources": {"requests": {"cpu": "64", "memory": "16Gi"}}});
-    whole("whale", "whale", json!({"containers": [container]}))
+    whole(WHALE, WHALE, json!({"containers": [container]}))
 }
 
 /// A Deployment whose pods must be spread over the zones.
@@ -151,7 +198,7 @@ pub(super) fn shop(replicas: usize) -> Value {
     let labels = json!({"app": SHOP});
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": SHOP, "namespace": NAMESPACE},
         "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
-            "strategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
             "template": {"metadata": {"labels": labels}, "spec": {
                 "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": ZONE_LABEL,
                     "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": labels},

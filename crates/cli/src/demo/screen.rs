@@ -40,7 +40,18 @@ pub(super) struct ZoneLoad {
     pub(super) name: String,
     /// The part of the cpu that is taken, node by node.
     pub(super) loads: Vec<f64>,
-    pub(super) pods: i64,
+    pub(super) pods: usize,
+}
+
+impl ZoneLoad {
+    fn mean(&self) -> f64 {
+        self.loads.iter().sum::<f64>() / self.loads.len().max(1) as f64
+    }
+
+    /// The zone and how full it is.
+    pub(super) fn summary(&self) -> String {
+        format!("{} {:.0} %", self.name, 100.0 * self.mean())
+    }
 }
 
 /// Draws, or writes lines.
@@ -120,12 +131,11 @@ impl DemoScreen {
         let cells = width.saturating_sub(30).clamp(10, MAX_CELLS);
         let mut lines = vec![paint(palette.heading, cut(&self.title, width)), String::new()];
         for zone in &figures.zones {
-            let mean = zone.loads.iter().sum::<f64>() / zone.loads.len().max(1) as f64;
             let bar = levels(&buckets(&zone.loads, cells), in_colour);
             lines.push(format!(
                 "  {:<8} {bar} {:>3.0} %  {:>6} pods",
                 cut(&zone.name, 8),
-                100.0 * mean,
+                100.0 * zone.mean(),
                 zone.pods
             ));
         }
@@ -167,12 +177,7 @@ impl DemoScreen {
 }
 
 fn plain_line(figures: &DemoFigures) -> String {
-    let zones: Vec<String> = (figures.zones.iter())
-        .map(|zone| {
-            let mean = zone.loads.iter().sum::<f64>() / zone.loads.len().max(1) as f64;
-            format!("{} {:.0} %", zone.name, 100.0 * mean)
-        })
-        .collect();
+    let zones: Vec<String> = figures.zones.iter().map(ZoneLoad::summary).collect();
     format!(
         "{:>4} s: {} pods created, {} bound, {:.0} decisions a second (p50 {}, p99 {}), {} wait; {}",
         figures.at.as_secs(),

@@ -12,11 +12,13 @@ use supercargo_live::scheduler::{
 };
 use supercargo_manifest::Problem;
 use supercargo_model::Name;
-use supercargo_testcluster::{StatusError, TestCluster};
+use supercargo_testcluster::{ApiServer, StatusError, TestCluster};
 
 use super::objects::{
-    GPU, NAMESPACE, SHOP, ZONE_LABEL, failed, number_in, pod, recovered, shop, spare, urgent, version, whale,
+    ACCELERATORS, GPU, NAMESPACE, SHOP, WHALE, ZONE_LABEL, accelerators, device_objects, failed, inference,
+    number_in, pod, recovered, shop, spare, urgent, version, whale,
 };
+use super::screen::{DemoFigures, ZoneLoad};
 
 /// How many lines are kept.
 const KEPT_LINES: usize = 100;
@@ -25,6 +27,9 @@ const URGENT: usize = 2;
 /// So many more ask for spare GPUs than there are: they wait.
 const TOO_MANY: usize = 3;
 const MAX_SPARE: usize = 2000;
+const MAX_CLAIMING: usize = 100;
+/// How the names of pods that claim accelerators begin.
+const INFERENCE: &str = "infer-";
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +37,7 @@ pub(super) enum Chapter {
     Fill,
     Wait,
     Update,
+    Devices,
     Fail,
     Recover,
     Crowd,
@@ -40,10 +46,11 @@ pub(super) enum Chapter {
 }
 
 /// When in a round each chapter begins, as a part of the round.
-const CHAPTERS: [(f64, Chapter); 8] = [
+const CHAPTERS: [(f64, Chapter); 9] = [
     (0.0, Chapter::Fill),
     (0.08, Chapter::Wait),
     (0.18, Chapter::Update),
+    (0.3, Chapter::Devices),
     (0.38, Chapter::Fail),
     (0.56, Chapter::Recover),
     (0.6, Chapter::Crowd),
@@ -52,14 +59,15 @@ const CHAPTERS: [(f64, Chapter); 8] = [
 ];
 
 impl Chapter {
-    /// What it shows, for the end.
-    pub(super) fn shows(self) -> Option<&'static str> {
+    /// What there is to see in it.
+    fn shows(self) -> Option<&'static str> {
         Some(match self {
-            Self::Fill => "a cluster filling up, balanced over its zones",
-            Self::Wait => "a pod that waits, and why",
-            Self::Update => "a rolling update that stays spread over the zones",
-            Self::Fail => "a failing node, whose pods came back elsewhere",
-            Self::Preempt => "preemption: urgent pods take the GPUs of those that give way",
+            Self::Fill => "a cluster filling up",
+            Self::Wait => "a pod that waits",
+            Self::Update => "a rolling update",
+            Self::Devices => "claims to devices",
+            Self::Fail => "a failing node",
+            Self::Preempt => "preemption",
             Self::Recover | Self::Crowd | Self::CleanUp => return None,
         })
     }
@@ -92,10 +100,16 @@ pub(super) struct Story<'c> {
     round: usize,
     next: usize,
     replicas: usize,
+    /// How many pods claim two accelerators each: half of them are taken.
+    claiming: usize,
     failed: Option<FailedNode>,
     made: Vec<String>,
-    pub(super) shown: BTreeSet<Chapter>,
+    /// The chapters that have begun.
+    begun: BTreeSet<Chapter>,
+    /// What was seen of each chapter.
+    seen: BTreeMap<Chapter, String>,
     pub(super) preemptions: usize,
+    placed_urgent: usize,
     pub(super) lines: VecDeque<StoryLine>,
     /// How many lines there were.
     pub(super) told: usize,
@@ -110,10 +124,13 @@ impl<'c> Story<'c> {
             round: 0,
             next: 0,
             replicas: (nodes / 10).clamp(6, 300),
+            claiming: (accelerators(nodes) / 4).min(MAX_CLAIMING),
             failed: None,
             made: Vec::new(),
-            shown: BTreeSet::new(),
+            begun: BTreeSet::new(),
+            seen: BTreeMap::new(),
             preemptions: 0,
+            placed_urgent: 0,
             lines: VecDeque::new(),
             told: 0,
         }
@@ -123,12 +140,17 @@ impl<'c> Story<'c> {
     pub(super) async fn go_on(&mut self, now: Duration) -> Result<(), Problem> {
         loop {
             let (part, chapter) = CHAPTERS[self.next];
-            if now < self.round_takes.mul_f64(self.round as f64 + part) {
+            let begins = |part: f64| self.round_takes.mul_f64(self.round as f64 + part);
+            if now < begins(part) {
+                return Ok(());
+            }
+            // A node fails when the update is through, unless that takes until the node should be back.
+            if chapter == Chapter::Fail && now < begins(CHAPTERS[self.next + 1].0) && !self.is_updated()? {
                 return Ok(());
             }
             self.next = (self.next + 1) % CHAPTERS.len();
             self.begin(chapter, now).await?;
-            self.shown.insert(chapter);
+            self.begun.insert(chapter);
             self.round += usize::from(self.next == 0);
         }
     }
@@ -138,15 +160,34 @@ impl<'c> Story<'c> {
             Chapter::Fill => self.fill(now),
             Chapter::Wait => self.wait(now),
             Chapter::Update => self.update(now),
+            Chapter::Devices => self.claim_devices(now),
             Chapter::Fail => self.fail(now).await,
             Chapter::Recover => self.recover(now),
             Chapter::Crowd => self.crowd(now).await,
             Chapter::Preempt => self.preempt(now),
-            Chapter::CleanUp => {
-                self.clean_up();
-                Ok(())
-            }
+            Chapter::CleanUp => self.clean_up().await,
         }
+    }
+
+    /// What was seen to its end, a line each.
+    pub(super) fn seen(&self) -> Vec<String> {
+        let seen = self.seen.iter().filter_map(|(chapter, what)| Some((chapter.shows()?, what)));
+        seen.map(|(shows, what)| format!("{shows}: {what}")).collect()
+    }
+
+    /// What had only begun.
+    pub(super) fn unseen(&self) -> Vec<&'static str> {
+        let unseen = self.begun.iter().filter(|chapter| !self.seen.contains_key(chapter));
+        unseen.filter_map(|chapter| chapter.shows()).collect()
+    }
+
+    /// Sees how full the cluster is.
+    pub(super) fn look(&mut self, figures: &DemoFigures) {
+        if figures.bound == 0 {
+            return;
+        }
+        let zones: Vec<String> = figures.zones.iter().map(ZoneLoad::summary).collect();
+        self.seen.insert(Chapter::Fill, zones.join(", "));
     }
 
     fn tell(&mut self, at: Duration, is_chapter: bool, text: String) {
@@ -190,10 +231,73 @@ impl<'c> Story<'c> {
         Ok(())
     }
 
+    fn claim_devices(&mut self, now: Duration) -> Result<(), Problem> {
+        let count = self.claiming;
+        if count == 0 {
+            return Ok(());
+        }
+        if self.round == 0 {
+            self.cluster.create_many(device_objects()).map_err(refused)?;
+        }
+        for i in 0..count {
+            self.make(inference(&format!("{INFERENCE}{}-{i:03}", self.round)))?;
+        }
+        let text = format!(
+            "{count} pods claim two {ACCELERATORS} each that are attached to the same root of the bus."
+        );
+        self.tell(now, true, text);
+        Ok(())
+    }
+
+    /// Which devices were given away.
+    fn tell_devices(&mut self, now: Duration) -> Result<(), Problem> {
+        let claims = self.cluster.list("resourceclaims", NAMESPACE).map_err(refused)?;
+        let given = |claim: &Value| {
+            let results = claim["status"]["allocation"]["devices"]["results"].as_array()?;
+            let devices: Vec<&str> = results.iter().filter_map(|device| device["device"].as_str()).collect();
+            let pod = claim["metadata"]["ownerReferences"][0]["name"].as_str()?;
+            Some(format!("{pod} has {} on {}", devices.join(" and "), results.first()?["pool"].as_str()?))
+        };
+        let given: Vec<String> = claims.iter().filter_map(given).collect();
+        if let Some(one) = given.first() {
+            let text = format!("{} of {} claims have their devices: {one}", given.len(), claims.len());
+            self.seen.insert(Chapter::Devices, text.clone());
+            self.tell(now, false, text);
+        }
+        Ok(())
+    }
+
+    /// Whether all pods of the Deployment are of its last version, and run.
+    fn is_updated(&self) -> Result<bool, Problem> {
+        let deployment = self.cluster.get("deployments", NAMESPACE, SHOP).map_err(refused)?;
+        let status = &deployment["status"];
+        let are_all = |key: &str| status[key].as_u64() == Some(self.replicas as u64);
+        Ok(status["observedGeneration"] == deployment["metadata"]["generation"]
+            && ["replicas", "updatedReplicas", "readyReplicas"].into_iter().all(are_all))
+    }
+
+    /// The pods of the Deployment that are to stay.
+    async fn shop_pods(&self) -> Result<Vec<Value>, Problem> {
+        let mut pods = self
+            .beside(|cluster| cluster.list_selected("pods", NAMESPACE, &format!("app={SHOP}"), ""))
+            .await?;
+        pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+        Ok(pods)
+    }
+
+    /// Does what takes a while, such as looking at all pods, on a thread of its own: this one has the scheduler.
+    async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&ApiServer) -> Result<T, StatusError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let cluster = (**self.cluster).clone();
+        let done = tokio::task::spawn_blocking(move || work(&cluster)).await;
+        done.map_err(|error| Problem::error(format!("the demo ended badly: {error}")))?.map_err(refused)
+    }
+
     /// How the pods of the Deployment are spread.
-    fn tell_spread(&mut self, now: Duration) -> Result<(), Problem> {
-        let pods =
-            self.cluster.list_selected("pods", NAMESPACE, &format!("app={SHOP}"), "").map_err(refused)?;
+    async fn tell_spread(&mut self, now: Duration) -> Result<(), Problem> {
+        let pods = self.shop_pods().await?;
         let mut zones: BTreeMap<String, usize> = BTreeMap::new();
         for pod in &pods {
             let Some(node) = pod["spec"]["nodeName"].as_str() else { continue };
@@ -203,14 +307,20 @@ impl<'c> Story<'c> {
             *zones.entry(zone.to_owned()).or_default() += 1;
         }
         let spread: Vec<String> = zones.iter().map(|(zone, pods)| format!("{zone} {pods}")).collect();
-        self.tell(now, false, format!("{SHOP} after the update: {}", spread.join(", ")));
+        let spread = spread.join(", ");
+        if !self.is_updated()? {
+            self.tell(now, false, format!("{SHOP} is still being updated: {spread}"));
+            return Ok(());
+        }
+        self.seen.insert(Chapter::Update, format!("{SHOP} stays spread over the zones ({spread})"));
+        self.tell(now, false, format!("{SHOP} after the update: {spread}"));
         Ok(())
     }
 
     async fn fail(&mut self, now: Duration) -> Result<(), Problem> {
-        self.tell_spread(now)?;
-        let pods =
-            self.cluster.list_selected("pods", NAMESPACE, &format!("app={SHOP}"), "").map_err(refused)?;
+        self.tell_spread(now).await?;
+        self.tell_devices(now)?;
+        let pods = self.shop_pods().await?;
         let hosts = pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str().map(str::to_owned));
         let hosts: BTreeSet<String> = hosts.collect();
         // Of the nodes that have some of its pods, the one where most is lost.
@@ -236,6 +346,8 @@ impl<'c> Story<'c> {
             // A Deployment makes its pods again; for the others their owner is played here.
             if let Some(i) = number_in(pod_name) {
                 self.cluster.create(pod(i, &format!("{pod_name}r"))).map_err(refused)?;
+            } else if pod_name.starts_with(INFERENCE) {
+                self.make(inference(&format!("{pod_name}r")))?;
             }
         }
         self.tell(now, true, format!("Node {name} fails, and {} pods lose their place.", lost.len()));
@@ -262,9 +374,9 @@ impl<'c> Story<'c> {
         });
         let free = usize::try_from(free.await.unwrap_or(0)).unwrap_or(0);
         let count = (free + TOO_MANY).min(MAX_SPARE);
-        for i in 0..count {
-            self.make(spare(&format!("spare-{}-{i:04}", self.round)))?;
-        }
+        let names: Vec<String> = (0..count).map(|i| format!("spare-{}-{i:04}", self.round)).collect();
+        self.made.extend(names.iter().cloned());
+        self.beside(move |cluster| cluster.create_many(names.iter().map(|name| spare(name)))).await?;
         self.tell(
             now,
             true,
@@ -293,11 +405,16 @@ impl<'c> Story<'c> {
         self.cluster.create(pod).map(drop).map_err(refused)
     }
 
-    fn clean_up(&mut self) {
-        for name in std::mem::take(&mut self.made) {
-            // It may have been evicted.
-            let _ = self.cluster.delete("pods", NAMESPACE, &name);
-        }
+    async fn clean_up(&mut self) -> Result<(), Problem> {
+        let made = std::mem::take(&mut self.made);
+        self.beside(move |cluster| {
+            for name in &made {
+                // It may have been evicted.
+                let _ = cluster.delete("pods", NAMESPACE, name);
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Hears what the scheduler did.
@@ -312,7 +429,17 @@ impl<'c> Story<'c> {
                     format!("{pod}: room is made on {node}, where less important pods give way"),
                 );
             }
+            RecordKind::Failed { message, .. } if pod == WHALE => {
+                let first = message.split(". ").next().unwrap_or(message);
+                self.seen.insert(Chapter::Wait, format!("{pod}, because {first}"));
+            }
             RecordKind::Decided { node, feasible, .. } if pod.starts_with("urgent-") => {
+                self.placed_urgent += 1;
+                let seen = format!(
+                    "{} urgent pods got room, {} times others gave way",
+                    self.placed_urgent, self.preemptions
+                );
+                self.seen.insert(Chapter::Preempt, seen);
                 let of = if *feasible == 1 {
                     "the only one left".to_owned()
                 } else {
@@ -326,7 +453,8 @@ impl<'c> Story<'c> {
     }
 
     fn came_back(&mut self, pod: &str, node: &Name, now: Duration) {
-        let is_again = pod.starts_with(SHOP) || pod.ends_with('r') && number_in(pod).is_some();
+        let is_ours = pod.starts_with(INFERENCE) || number_in(pod).is_some();
+        let is_again = pod.starts_with(SHOP) || pod.ends_with('r') && is_ours;
         let Some(failed) = self.failed.as_mut().filter(|failed| is_again && failed.back < failed.lost) else {
             return;
         };
@@ -335,11 +463,10 @@ impl<'c> Story<'c> {
         if failed.back == failed.lost {
             let (lost, name, nodes) = (failed.lost, failed.name.clone(), failed.on.len());
             let took = (now - failed.since).as_millis();
-            self.tell(
-                now,
-                false,
-                format!("all {lost} pods of {name} have a place again, on {nodes} nodes, after {took} ms"),
-            );
+            let text =
+                format!("all {lost} pods of {name} have a place again, on {nodes} nodes, after {took} ms");
+            self.seen.insert(Chapter::Fail, text.clone());
+            self.tell(now, false, text);
         }
     }
 }

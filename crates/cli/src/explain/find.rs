@@ -1,9 +1,10 @@
 //! The pod that is meant by a name.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use supercargo_manifest::{Problem, nearest};
 use supercargo_model::{Pod, object::Object};
+use supercargo_sim::resource_claims;
 
 /// How many names a hint has at most.
 const MAX_HINTED_NAMES: usize = 5;
@@ -40,6 +41,7 @@ pub(super) fn find(objects: &[Object], name: &str) -> Result<Arc<Pod>, Problem> 
 /// Takes a bound pod out of the cluster and gives it as if it were pending; it is to be decided alone.
 pub(super) fn unbind(objects: &mut Vec<Object>, pod: &Pod) -> (Arc<Pod>, bool) {
     objects.retain(|object| !matches!(object, Object::Pod(other) if other.uid == pod.uid));
+    resource_claims::give_back(objects, &HashSet::from([pod.key()]));
     (super::unbound(pod), true)
 }
 

@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use supercargo_manifest::Problems;
 use supercargo_model::{
-    Declared, Key, Kind, Name, Node,
+    ApiResource, Declared, Key, Kind, Name, Node,
     object::{Object, Objects, Reader},
 };
 use supercargo_sim::{
     priority_classes::{self, PRIORITY_CLASSES},
+    resource_claims::{self, RESOURCE_CLAIM_TEMPLATES},
     workloads::{Setting, expand},
 };
 
@@ -24,17 +25,22 @@ pub(crate) struct Making<'a> {
     pub(crate) declared: &'a Declared,
 }
 
-/// A reader that also reads what says the priorities of pods.
+/// What pods are completed from: what says their priorities, and what their claims to devices are made from.
+pub(crate) const COMPLETING: [&ApiResource; 2] = [&PRIORITY_CLASSES, &RESOURCE_CLAIM_TEMPLATES];
+
+/// A reader that also reads what pods are completed from.
 pub(crate) fn reader(declared: &Declared) -> Reader {
     let mut declared = declared.clone();
-    if !declared.kinds.contains(&&PRIORITY_CLASSES) {
-        declared.kinds.push(&PRIORITY_CLASSES);
+    for kind in COMPLETING {
+        if !declared.kinds.contains(&kind) {
+            declared.kinds.push(kind);
+        }
     }
     Reader::new(declared)
 }
 
 impl Making<'_> {
-    /// Makes the pods of the workloads that were set aside, and gives every pod its priority. `cluster` is what the objects
+    /// Makes the pods of the workloads that were set aside, and gives every pod its priority and its claims to devices. `cluster` is what the objects
     /// are new to, if they do not hold it themselves.
     pub(crate) fn complete(
         &self,
@@ -76,8 +82,10 @@ impl Making<'_> {
                 }
             }
         }
-        let keeps_classes = self.declared.kinds.contains(&&PRIORITY_CLASSES);
-        objects.warnings.extend(priority_classes::resolve(&mut objects.objects, keeps_classes));
+        let keeps = |kind| self.declared.kinds.contains(&kind);
+        let (classes, templates) = (keeps(&PRIORITY_CLASSES), keeps(&RESOURCE_CLAIM_TEMPLATES));
+        objects.warnings.extend(priority_classes::resolve(&mut objects.objects, classes));
+        objects.warnings.extend(resource_claims::resolve(&mut objects.objects, templates));
         Ok(())
     }
 }

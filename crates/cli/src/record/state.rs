@@ -82,7 +82,10 @@ impl State {
                     None => self.remove(&name),
                 }
             }
-            WatchEvent::Put { text: None, .. } | WatchEvent::Unreadable { .. } | WatchEvent::Synced(_) => {}
+            WatchEvent::Put { text: None, .. }
+            | WatchEvent::Unreadable { .. }
+            | WatchEvent::Synced(_)
+            | WatchEvent::UpTo(..) => {}
         }
         if synced && let Some(seen) = self.first_seen.take() {
             self.catch_up(seen);

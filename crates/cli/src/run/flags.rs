@@ -2,6 +2,7 @@
 
 mod decisions;
 mod reference;
+mod tracing;
 pub(crate) mod values;
 
 use std::{net::IpAddr, net::SocketAddr, path::PathBuf};
@@ -17,6 +18,7 @@ use super::feature_gates::FeatureGates;
 pub(crate) use decisions::DecisionOptions;
 use reference::GivenFlags;
 pub(crate) use reference::explain_unknown;
+pub(crate) use tracing::TracingOptions;
 use values::{MinTlsVersion, ModuleVerbosity, boolean, module_verbosity, named_certificate, tls_version};
 
 /// The minor version of Kubernetes that is stood in for, and the one before.
@@ -260,6 +262,9 @@ pub(crate) struct Options {
 
     #[command(flatten)]
     pub(crate) decisions: DecisionOptions,
+
+    #[command(flatten)]
+    pub(crate) tracing: TracingOptions,
 
     /// How much is logged: 4 writes every line about a pod where there are many, 5 shows each decision with its time and that of each extension point, 10 each plugin's score for each node and who refused which
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 2)]

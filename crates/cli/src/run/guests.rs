@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use supercargo_framework::handle::LogLevel;
+use supercargo_live::scheduler::PODS_TARGET;
 use supercargo_manifest::Problem;
 use supercargo_server::metrics::{Metrics, Reload};
 use supercargo_wasm::{GuestEvent, Host, ReloadWatch};
@@ -36,6 +38,15 @@ fn tell(event: &GuestEvent<'_>, metrics: &Metrics) {
             let file = file.display();
             tracing::warn!(plugin, %file, why, "the guest's file has changed and cannot be used: the old one stays");
             metrics.own.guest_reloaded(plugin, Reload::Refused);
+        }
+        // A guest is called for every pod: what it says is bounded as lines about pods are.
+        GuestEvent::Logged { plugin, level, line } => match level {
+            LogLevel::Error => tracing::error!(target: PODS_TARGET, plugin, "{line}"),
+            LogLevel::Warn => tracing::warn!(target: PODS_TARGET, plugin, "{line}"),
+            LogLevel::Info => tracing::info!(target: PODS_TARGET, plugin, "{line}"),
+        },
+        GuestEvent::LeftOut { plugin, lines } => {
+            tracing::info!(target: PODS_TARGET, plugin, lines, "the guest logged more in one call than is written");
         }
     }
 }

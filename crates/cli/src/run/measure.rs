@@ -9,21 +9,24 @@ use std::{
 use jiff::Timestamp;
 use supercargo_config::Configuration;
 use supercargo_extender::{Anomaly, CallVerb, How, Watcher};
-use supercargo_framework::{Code, event::ClusterEvent, registry::Point};
+use supercargo_framework::{Code, event::ClusterEvent, handle::AwaitOutcome, registry::Point};
 use supercargo_live::{
     real::RealWorld,
     scheduler::meter::{self, Attempted, DecidedBy, Meter, QueueStats},
     world::{self, Lines, Refused, Reply, Request, Unanswered, World},
 };
+use supercargo_model::{Name, Pod};
 use supercargo_server::{
     BoxFuture, Clock,
     metrics::{
-        ApiClient, Attempt, BuildInfo, Cached, ExtenderResult, ExtenderVerb, ExtensionPoint, Hint, Method,
-        Metrics, Operation, Path, ProfileMetrics, Queue, ScoreAnomaly, Status, Success, Task, VolumeStage,
+        ApiClient, Attempt, AwaitedStatus, BuildInfo, Cached, ExtenderResult, ExtenderVerb, ExtensionPoint,
+        Hint, Method, Metrics, Operation, Path, ProfileMetrics, Queue, ScoreAnomaly, Status, Success, Task,
+        VolumeStage,
     },
 };
 
-use super::feature_gates::FeatureGates;
+use super::{feature_gates::FeatureGates, spans::Spans};
+use crate::version::{COMMIT, VERSION};
 
 /// What kube-scheduler counts a pod in flight as, among the events that are kept for such pods.
 const POD_POPPED: &str = "PodPopped";
@@ -34,6 +37,8 @@ pub(crate) struct MetricsMeter {
     profiles: HashMap<String, ProfileMetrics>,
     lease: String,
     last: Mutex<Last>,
+    /// Of attempts, if somebody collects them.
+    spans: Option<Spans>,
 }
 
 /// What was told last: counters grow by the difference.
@@ -46,7 +51,7 @@ struct Last {
 impl MetricsMeter {
     /// Nothing yet.
     pub(crate) fn new(configuration: &Configuration, gates: &FeatureGates, disabled: &[String]) -> Self {
-        let build = BuildInfo::new(env!("CARGO_PKG_VERSION"), "");
+        let build = BuildInfo::new(VERSION, COMMIT);
         let metrics = Arc::new(Metrics::new(&build, Clock::system()).without(disabled));
         for (name, stage, on) in gates.all() {
             metrics.feature(name, stage, on);
@@ -62,8 +67,15 @@ impl MetricsMeter {
             profiles: configuration.profiles.iter().map(profile).collect(),
             lease: configuration.leader_election.resource_name.clone(),
             last: Mutex::default(),
+            spans: None,
             metrics,
         }
+    }
+
+    /// The same, and spans are made of what is told.
+    #[must_use]
+    pub(super) fn with_spans(self, spans: Option<Spans>) -> Self {
+        Self { spans, ..self }
     }
 
     /// For whoever serves them.
@@ -92,12 +104,33 @@ impl MetricsMeter {
 }
 
 impl Meter for MetricsMeter {
+    fn tries(&self, pod: &Pod, attempt: u32) {
+        if let Some(spans) = &self.spans {
+            spans.tries(pod, attempt);
+        }
+    }
+
+    fn binding_step(&self, pod: &Pod, point: Point, code: Option<Code>, took: Duration) {
+        if let Some(spans) = &self.spans {
+            spans.binding_step(pod, point, code, took);
+        }
+    }
+
+    fn ended(&self, pod: &Pod, node: Option<&Name>, how: Attempted, _took: Duration) {
+        if let Some(spans) = &self.spans {
+            spans.ended(pod, node, how);
+        }
+    }
+
     fn decided(&self, _profile: &str, by: DecidedBy, took: Duration) {
         let path = match by {
             DecidedBy::Memory => Path::Fast,
             DecidedBy::Asking => Path::Slow,
         };
         self.metrics.scheduling.decided(path, took);
+        if let Some(spans) = &self.spans {
+            spans.decided(by);
+        }
     }
 
     fn attempted(&self, profile: &str, how: Attempted, took: Duration) {
@@ -117,6 +150,28 @@ impl Meter for MetricsMeter {
 
     fn waited_on_permit(&self, code: Option<Code>, took: Duration) {
         self.metrics.scheduling.waited_on_permit(status(code), took);
+    }
+
+    fn claim_created(&self, success: bool) {
+        let status = if success { AwaitedStatus::Success } else { AwaitedStatus::Failure };
+        self.metrics.scheduling.claim_created(status);
+    }
+
+    fn device_awaited(
+        &self,
+        profile: &str,
+        driver: &str,
+        has_conditions: bool,
+        outcome: AwaitOutcome,
+        took: Duration,
+    ) {
+        let status = match outcome {
+            AwaitOutcome::Ready => AwaitedStatus::Success,
+            AwaitOutcome::Failed => AwaitedStatus::Failure,
+            AwaitOutcome::TimedOut => AwaitedStatus::Timeout,
+            AwaitOutcome::Unknown => AwaitedStatus::Error,
+        };
+        self.metrics.scheduling.device_awaited(profile, driver, has_conditions, status, took);
     }
 
     fn volumes_failed(&self, stage: meter::VolumeStage) {
@@ -176,6 +231,9 @@ impl Meter for MetricsMeter {
     fn point(&self, profile: &str, point: Point, code: Option<Code>, took: Duration) {
         if let (Some(profile), Some(point)) = (self.profiles.get(profile), extension_point(point)) {
             profile.ran(point, status(code), took);
+        }
+        if let Some(spans) = &self.spans {
+            spans.point(point, code, took);
         }
         let operation = match point {
             Point::Filter => Operation::PredicateEvaluation,

@@ -23,6 +23,8 @@ use crate::{
 const MAX_PODS_OF_A_MESSAGE: usize = 20;
 /// How many nodes are listed that have the same total.
 const MAX_TIED_NODES: usize = 3;
+/// How many devices of a pod are listed.
+const MAX_DEVICES: usize = 4;
 
 /// What came of a pod: its last attempt.
 struct Row {
@@ -39,6 +41,8 @@ struct Row {
     message: Option<Arc<str>>,
     /// How room was made for it, and why that was necessary.
     preemption: Option<(Option<Arc<str>>, Nomination)>,
+    /// The devices that it has got, where they are shown.
+    devices: Vec<String>,
     took: Option<Duration>,
     evicted: bool,
 }
@@ -94,14 +98,14 @@ impl<'o> Rows<'o> {
     }
 
     /// Takes an attempt in; it replaces an earlier one of the same pod.
-    pub(super) fn add(&mut self, attempt: Attempt, took: Option<Duration>) {
+    pub(super) fn add(&mut self, attempt: Attempt, devices: Vec<String>, took: Option<Duration>) {
         for victim in victims(&attempt.placement).filter(|victim| !victim.terminating) {
             self.evicted += 1;
             if let Some(row) = self.by_uid.get(&victim.uid) {
                 self.rows[*row].evicted = true;
             }
         }
-        let mut row = self.row(attempt, took);
+        let mut row = Row { devices, ..self.row(attempt, took) };
         match self.by_uid.get(&row.pod.uid) {
             Some(earlier) => {
                 let earlier = &mut self.rows[*earlier];
@@ -128,6 +132,7 @@ impl<'o> Rows<'o> {
                 tied_with: String::new(),
                 message: None,
                 preemption: None,
+                devices: Vec::new(),
                 took,
                 evicted: false,
             },
@@ -145,6 +150,7 @@ impl<'o> Rows<'o> {
                     preemption: made_room.map(|nomination| (message.clone(), nomination)),
                     message,
                     outcome: decision.outcome,
+                    devices: Vec::new(),
                     took,
                     evicted: false,
                 }
@@ -201,6 +207,10 @@ impl<'o> Rows<'o> {
             header.push(">TIME");
         }
         let wide = self.options.output == Format::Wide;
+        let has_devices = self.rows.iter().any(|row| !row.devices.is_empty());
+        if has_devices {
+            header.push("DEVICES");
+        }
         if wide {
             header.extend([">PRIORITY", "SCHEDULER", "TIED WITH"]);
         }
@@ -218,6 +228,10 @@ impl<'o> Rows<'o> {
                 if row.outcome == Outcome::Gated { dash() } else { row.feasible_of(self.nodes) },
             ]);
             cells.extend(row.took.map(|took| format!("{took:.1?}")));
+            if has_devices {
+                let listed = listed(&row.devices, MAX_DEVICES);
+                cells.push(if listed.is_empty() { dash() } else { listed });
+            }
             if wide {
                 cells.push(row.pod.spec.priority.to_string());
                 cells.push(row.pod.spec.scheduler_name.to_string());

@@ -32,6 +32,19 @@ fn one_kind_is_a_table_with_one_row() {
 }
 
 #[test]
+fn devices_are_given_until_there_are_none() {
+    // 6 nodes of 8 devices: 48 claims for one, 24 for two of the same root.
+    for (kind, pods, placed) in
+        [("devices", 50, 48), ("devices-constraints", 25, 24), ("devices-alternatives", 50, 48)]
+    {
+        let ran = supercargo(&format!("bench --kind {kind} --nodes 6 --bound 12 --pods {pods} --json"));
+        assert_eq!(ran.code, Some(0), "{ran}");
+        let row: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!((row["kind"].as_str(), row["placed"].as_u64()), (Some(kind), Some(placed)), "{row}");
+    }
+}
+
+#[test]
 fn sizes_that_make_no_sense_are_refused() {
     for arguments in ["--nodes 0", "--pods 0", "--percentage 101", "--kind fast", "--nodes many"] {
         let ran = supercargo(&format!("bench {arguments}"));

@@ -67,6 +67,26 @@ fn tells_why_not_a_node_with_numbers_and_names() {
     );
 }
 
+fn explain_devices(arguments: &str) -> crate::invocation::Ran {
+    let files = "--cluster examples/devices/cluster.yaml --pods examples/devices/pods.yaml";
+    supercargo(&format!("explain {arguments} {files} -q"))
+}
+
+#[test]
+fn tells_which_devices_are_allotted_and_what_is_left() {
+    insta::assert_snapshot!(explain_devices("inference --top 1 --node mig-a1,acc-b1"));
+}
+
+#[test]
+fn tells_what_keeps_each_device_from_a_claim() {
+    insta::assert_snapshot!(explain_devices("paired --node acc-a1,acc-b1,mig-a1,plain-a1"));
+    insta::assert_snapshot!(explain_devices("observer --node acc-b1"));
+    let ran = explain_devices("paired --node acc-a1 -o json");
+    let explained: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let details = &explained["whyNot"][0]["objections"][0]["details"];
+    assert_eq!(details[0]["claim"], "default/paired-gpus", "{details}");
+}
+
 #[test]
 fn json_has_objects_by_node_and_no_nulls() {
     let ran = explain("cart-84c7d5f6b-lw8pd -o json --node general-c1 --node spot-a1");

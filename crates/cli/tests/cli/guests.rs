@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use tempfile::TempDir;
 
-use crate::invocation::{Ran, run};
+use crate::invocation::{Ran, project, run};
 
 const PAGE: &str = include_str!("../../../wasm/ABI.md");
 
@@ -97,4 +97,72 @@ fn explain_shows_the_guests_scores_and_reasons() {
     insta::assert_snapshot!(supercargo(
         "explain picky --cluster nodes.yaml --pods pods.yaml --config etc/config.yaml"
     ));
+}
+
+/// The guest in AssemblyScript, from the text that is checked in.
+fn assemblyscript(config_args: &str) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text =
+        fs::read_to_string(project().join("examples/guest-assemblyscript/coolest.wat")).expect("the text");
+    let nodes = "
+apiVersion: v1
+kind: NodeList
+items:
+- metadata: {name: empty}
+  status: {allocatable: {pods: 10, cpu: 4, memory: 8Gi}}
+- metadata: {name: small}
+  status: {allocatable: {pods: 10, cpu: 2, memory: 8Gi}}
+- metadata: {name: hot, annotations: {example.com/temperature: '71.5'}}
+  status: {allocatable: {pods: 10, cpu: 64, memory: 512Gi}}
+";
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, resources: \
+               {requests: {cpu: 1, memory: 1Gi}}}]}}";
+    let config = format!(
+        "{{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: [{{plugins: \
+         {{multiPoint: {{enabled: [{{name: Coolest, weight: 10}}]}}}}, pluginConfig: [{{name: Coolest, \
+         args: {{path: coolest.wasm, args: {config_args}}}}}]}}]}}"
+    );
+    let module = wat::parse_str(text).expect("a module");
+    let files: [(&str, &[u8]); 4] = [
+        ("nodes.yaml", nodes.as_bytes()),
+        ("pod.yaml", pod.as_bytes()),
+        ("config.yaml", config.as_bytes()),
+        ("coolest.wasm", &module),
+    ];
+    for (name, content) in files {
+        fs::write(folder.path().join(name), content).expect("a file");
+    }
+    folder
+}
+
+#[test]
+fn the_guest_in_assemblyscript_filters_and_scores() {
+    let folder = assemblyscript("{limit: 70}");
+    let ran =
+        run(folder.path(), "explain p --cluster nodes.yaml --pods pod.yaml --config config.yaml -o json", "");
+    assert_eq!(ran.code, Some(0), "{ran}");
+    let explained: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(explained["rejected"]["hot"]["plugin"], "Coolest", "{ran}");
+    assert!(ran.stdout.contains("node(s) were too hot"), "{ran}");
+    assert_eq!(explained["placed"], "empty");
+    // empty: 3 of 4 cpu and 7 of 8 Gi are left, 75 and 87; small: 1 of 2 and 7 of 8, 50 and 87
+    assert_eq!(explained["plugins"]["Coolest"]["scores"], serde_json::json!([75, 50]), "{ran}");
+    let wrong = assemblyscript("{limit: warm}");
+    let ran = run(wrong.path(), "config check config.yaml", "");
+    assert!(ran.code == Some(2) && ran.stderr.contains("limit must be a whole number of degrees"), "{ran}");
+}
+
+#[test]
+fn the_guest_in_assemblyscript_is_made_from_its_sources() {
+    let read =
+        |name: &str| fs::read(project().join("examples/guest-assemblyscript").join(name)).expect("a source");
+    let bytes = ["index.ts", "supercargo.ts"].map(read).concat();
+    // FNV-1a, as stamp.mjs has it.
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let text = String::from_utf8(read("coolest.wat")).expect("text");
+    let stamp = format!("from sources with the hash {hash:016x}.");
+    let hint = "coolest.wat is stale: (cd examples/guest-assemblyscript && npm install && npm run build)";
+    assert!(text.lines().next().is_some_and(|line| line.ends_with(&stamp)), "{hint}");
 }

@@ -148,7 +148,7 @@ fn in_the_clear_it_serves_this_machine_only() {
 
 #[test]
 fn the_demo_ends_by_itself_and_breaks_no_rule() {
-    let ran = supercargo("demo --nodes 30 --rate 40 --for 5s --port 0 --page-port 0");
+    let ran = supercargo("demo --nodes 30 --rate 40 --for 8s --port 0 --page-port 0");
     assert_eq!(ran.code, Some(0), "{ran}");
     assert!(ran.stderr.contains("not a Kubernetes cluster"), "{ran}");
     assert!(ran.stdout.starts_with("the page:  http://127.0.0.1:"), "{ran}");
@@ -163,6 +163,9 @@ fn the_demo_ends_by_itself_and_breaks_no_rule() {
         "== Training takes the ",
         "== 2 urgent pods want two GPUs each",
         "What was shown",
+        "a cluster filling up: zone-a ",
+        "a pod that waits: whale, because 0/30 nodes are available: ",
+        "a rolling update: shop stays spread over the zones (zone-a 2, zone-b 2, zone-c 2)",
         "supercargo explain NAMESPACE/POD",
     ];
     let mut rest = &*ran.stdout;

@@ -9,6 +9,41 @@ fn shows_placements_messages_and_a_summary() {
     insta::assert_snapshot!(supercargo(EXAMPLE));
 }
 
+const DEVICES: &str = "simulate --cluster examples/devices/cluster.yaml --pods examples/devices/pods.yaml";
+
+#[test]
+fn shows_the_devices_that_pods_get() {
+    insta::assert_snapshot!(supercargo(DEVICES));
+    let ran = supercargo(&format!("{DEVICES} -o json -q"));
+    let of = |pod: &str| -> serde_json::Value {
+        let reports = ran.stdout.lines().map(|line| serde_json::from_str(line).expect("every line is JSON"));
+        let mut reports = reports.filter(|report: &serde_json::Value| report["pod"] == pod);
+        reports.next().expect("the pod is there")
+    };
+    // The first of acc-a1 is taken, and the third is being repaired.
+    assert_eq!(of("default/inference")["devices"], serde_json::json!(["gpu.example.com/acc-a1/gpu-1"]));
+    assert_eq!(of("default/observer")["devices"], serde_json::json!(["gpu.example.com/acc-a1/gpu-0"]));
+    assert!(of("default/paired").get("devices").is_none());
+}
+
+#[test]
+fn a_pod_that_leaves_gives_its_devices_back() {
+    let ran = supercargo(&format!("{DEVICES} --reschedule -o json -q"));
+    let placed = ran.stdout.matches("\"devices\":[").count();
+    // training, notebook, inference and observer; a pair is still not to be had: the third device is tainted.
+    assert_eq!(placed, 4, "{ran}");
+}
+
+#[test]
+fn a_template_that_is_missing_is_told() {
+    let pods = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n\
+                spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: large-gpo}], containers: [{name: c}]}\n";
+    let arguments = "simulate --cluster examples/devices --pods -";
+    let ran = run(&project(), arguments, pods);
+    assert!(ran.stderr.contains("did you mean default/large-gpu?"), "{ran}");
+    assert!(ran.stdout.contains("ResourceClaim not created yet"), "{ran}");
+}
+
 #[test]
 fn obeys_a_configuration() {
     insta::assert_snapshot!(supercargo(&format!(

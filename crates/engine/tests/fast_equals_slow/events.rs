@@ -12,6 +12,7 @@ use supercargo_model::{
 
 use crate::{
     SHAPES, Scene,
+    devices::device_event,
     objects::{node, nominated, owner, pod, preferences, storage},
 };
 
@@ -34,6 +35,9 @@ pub(crate) fn event(
         engine.nominations_mut().nominate(Arc::new(pod), node);
     }
     let cluster = engine.cluster_mut();
+    if random.chance(6) {
+        device_event(random, cluster, scene);
+    }
     if scene.volumes && random.chance(6) {
         return cluster.put(storage(random, scene.nodes, SHAPES));
     }

@@ -3,6 +3,7 @@
 //!
 //! A failing run prints the seed that replays it: `SUPERCARGO_SEED=7 cargo test -p supercargo-engine --test fast_equals_slow`.
 
+mod devices;
 mod events;
 mod objects;
 mod profiles;
@@ -12,6 +13,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use supercargo_engine::{Decision, Engine, PathCounts, Placement, Settings};
 use supercargo_model::{AlreadyBound, Cluster, Key, Name, NodeId, Pod, changes::Moment, testing::Random};
 
+use devices::put_devices;
 use events::event;
 use objects::{node, pod, storage, too_large};
 use profiles::profile;
@@ -93,6 +95,11 @@ struct Twins {
 
 impl Twins {
     fn compare(&mut self, scene: &Scene, pod: &Arc<Pod>, at: &str) -> bool {
+        if !pod.spec.resource_claims.is_empty() || !pod.spec.extended_demand.is_empty() {
+            // A copy has a history of its own: what was kept about its devices is of no use.
+            let copy = self.slow.cluster().clone();
+            *self.slow.cluster_mut() = copy;
+        }
         let slow = self.slow.decide(pod).unwrap();
         if !scene.sampled
             && !scene.nominations
@@ -206,7 +213,8 @@ impl Twins {
     }
 }
 
-fn run(seed: u64) -> (usize, usize, PathCounts) {
+/// Steps, comparisons that had a fast form, those of them that were about claims to devices, and the paths that were taken.
+fn run(seed: u64) -> (usize, usize, usize, PathCounts) {
     let scene = Scene::of(seed);
     let engine = || {
         let mut random = Random(seed);
@@ -214,6 +222,7 @@ fn run(seed: u64) -> (usize, usize, PathCounts) {
         for i in 0..scene.nodes * 2 / 3 {
             cluster.put_node(node(&mut random, i));
         }
+        put_devices(&mut random, &mut cluster, scene.nodes * 2 / 3);
         for _ in 0..STORAGE_OBJECTS {
             cluster.put(storage(&mut random, scene.nodes, SHAPES));
         }
@@ -235,7 +244,7 @@ fn run(seed: u64) -> (usize, usize, PathCounts) {
     }
     let waiting: Vec<Arc<Pod>> = templates.iter().map(|pod| Arc::new(pod.clone())).collect();
     let waiting: Vec<Arc<Pod>> = waiting.into_iter().map(|pod| twins.fast.admit(pod)).collect();
-    let (mut compared, mut serial, mut tried) = (0, 0, 0);
+    let (mut compared, mut with_claims, mut serial, mut tried) = (0, 0, 0, 0);
     let began = [&twins.fast, &twins.slow].map(|engine| engine.cluster().changes().now());
     for step in 0..STEPS {
         let (mut same, mut twin_serial) = (Random(random.0), serial);
@@ -252,11 +261,13 @@ fn run(seed: u64) -> (usize, usize, PathCounts) {
         for (i, pod) in waiting.iter().enumerate() {
             if !random.chance(4) {
                 let at = format!("seed {seed}, step {step}, signature {i}");
-                compared += usize::from(twins.compare(&scene, pod, &at));
+                let is_fast = twins.compare(&scene, pod, &at);
+                compared += usize::from(is_fast);
+                with_claims += usize::from(is_fast && !pod.spec.resource_claims.is_empty());
             }
         }
     }
-    (STEPS, compared, twins.fast.inspect().paths())
+    (STEPS, compared, with_claims, twins.fast.inspect().paths())
 }
 
 #[test]
@@ -265,11 +276,12 @@ fn fast_equals_slow_at_every_step() {
         run(seed.parse().expect("a number"));
         return;
     }
-    let (mut steps, mut compared, mut paths) = (0, 0, PathCounts::default());
+    let (mut steps, mut compared, mut with_claims, mut paths) = (0, 0, 0, PathCounts::default());
     for seed in 0..RUNS {
-        let (s, c, w) = run(seed);
+        let (s, c, d, w) = run(seed);
         steps += s;
         compared += c;
+        with_claims += d;
         paths.columns += w.columns;
         paths.node_classes += w.node_classes;
         paths.sampled += w.sampled;
@@ -277,6 +289,7 @@ fn fast_equals_slow_at_every_step() {
     }
     assert_eq!(steps, 120_000);
     assert!(compared > 200_000, "only {compared} comparisons had a fast form");
+    assert!(with_claims > 10_000, "only {with_claims} of them were about claims");
     // Each path was taken often enough to mean something.
     assert!(
         paths.columns > 50_000

@@ -9,6 +9,8 @@ use supercargo_model::{
     testing::{Random, object},
 };
 
+use crate::devices::CLAIMS;
+
 pub(crate) const HOST: &str = "kubernetes.io/hostname";
 pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
 const RACK: &str = "rack";
@@ -233,6 +235,10 @@ pub(crate) fn pod(random: &mut Random, name: &str, volumes: usize) -> Pod {
     if random.chance(volumes) {
         let some: Vec<Value> = (0..1 + random.below(2)).map(|_| volume(random)).collect();
         spec["volumes"] = some.into();
+    }
+    if random.chance(6) {
+        let claim = format!("claim-{}", random.below(CLAIMS));
+        spec["resourceClaims"] = json!([{"name": "devices", "resourceClaimName": claim}]);
     }
     if random.chance(3) {
         spec["priority"] = (*random.one(&[&-1, &1, &1000, &2_000_000_000])).into();

@@ -88,6 +88,23 @@ impl Profile {
         refused.chain(ruled_out).chain(filters).collect()
     }
 
+    /// What plugins allot a pod on a node that will do, in the order in which they are asked.
+    pub fn allotments(
+        &self,
+        examination: &Examination,
+        cluster: &Cluster,
+        pod: &Pod,
+        node: &NodeInfo,
+    ) -> Vec<(Name, Vec<Detail>)> {
+        let nothing = Prepared::nothing();
+        let of_step = |step: &FilterStep| {
+            let prepared = examination.state.of(step.prepared, &nothing)?;
+            let details = step.plugin.allotments(prepared, cluster, pod, node);
+            (!details.is_empty()).then(|| (step.name.clone(), details))
+        };
+        self.filter.iter().filter_map(of_step).collect()
+    }
+
     /// What tells a node from others that were refused for the same reason.
     pub fn refusal_kinds(
         &self,

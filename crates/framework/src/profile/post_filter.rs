@@ -8,8 +8,8 @@ use super::{Named, Profile};
 use crate::{
     points::PostFilter,
     preemption::{
-        Adviser, Candidate, FilterRunner, FilterState, NodeVerdicts, Nomination, Nominations, NotNominated,
-        PreemptionCycle, Rejection, Resolvable,
+        Adviser, Candidate, FilterRunner, FilterState, FollowUp, NodeVerdicts, Nomination, Nominations,
+        NotNominated, PreemptionCycle, Rejection, Resolvable,
     },
     registry::Point,
     status::{Code, Status, Verdict},
@@ -31,7 +31,10 @@ impl Profile {
             let answer = self.timed_plugin(name, Point::PostFilter, run, code);
             self.count_preemption(&**plugin);
             match answer {
-                Ok(nomination) => return Ok(Nomination { plugin: name.clone(), ..nomination }),
+                Ok(nomination) => {
+                    let follow_up = merged.follow_up;
+                    return Ok(Nomination { plugin: name.clone(), follow_up, ..nomination });
+                }
                 Err(refused) => merged.add(refused)?,
             }
         }
@@ -49,6 +52,14 @@ impl Profile {
         let found = self.post_filter.iter().find(|named| named.name == nomination.plugin);
         if let Some(Named { plugin, .. }) = found {
             plugin.preempt(cycle, pod, nomination);
+        }
+    }
+
+    /// Lets a plugin begin with what it does about a pod that fits nowhere.
+    pub fn follow_up(&self, pod: &Arc<Pod>, follow_up: &FollowUp) {
+        let asked = self.post_filter.iter().find(|named| named.name == follow_up.plugin);
+        if let Some(Named { plugin, .. }) = asked {
+            plugin.follow_up(pod, follow_up);
         }
     }
 
@@ -135,21 +146,24 @@ impl FilterRunner for ProfileRunner<'_> {
 struct MergedPostFilter {
     reasons: Vec<Cow<'static, str>>,
     clears: bool,
+    follow_up: Option<FollowUp>,
 }
 
 impl MergedPostFilter {
     /// Goes on after a refusal; ends with anything else.
     fn add(&mut self, refused: NotNominated) -> Result<(), NotNominated> {
+        let follow_up = self.follow_up.take().or(refused.follow_up);
         if refused.status.code != Code::Unschedulable {
-            return Err(refused);
+            return Err(NotNominated { follow_up, ..refused });
         }
         self.clears |= refused.clears;
+        self.follow_up = follow_up;
         self.reasons.extend(refused.status.reasons.iter().cloned());
         Ok(())
     }
 
     fn refused(self) -> NotNominated {
         let status = Status::new(Code::Unschedulable, self.reasons);
-        NotNominated { status, clears: self.clears }
+        NotNominated { status, clears: self.clears, follow_up: self.follow_up }
     }
 }

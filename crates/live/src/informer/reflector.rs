@@ -240,7 +240,16 @@ impl Reflector {
         self.forbidden = WatchBackoff::short();
         self.told_forbidden = None;
         self.told_unserved = false;
-        self.tell_synced().await
+        self.tell_synced().await?;
+        self.tell_up_to().await
+    }
+
+    /// All there is to tell up to our version has been told.
+    async fn tell_up_to(&mut self) -> Result<(), Unheard> {
+        match self.version.parse() {
+            Ok(version) => self.tell(WatchEvent::UpTo(self.kind(), version)).await,
+            Err(_) => Ok(()),
+        }
     }
 
     /// Whatever the list that has ended did not name is gone.
@@ -360,6 +369,9 @@ impl Reflector {
         if (phase == Phase::Watch || head.ends_list) && !head.version.is_empty() {
             self.version.clear();
             self.version.push_str(&head.version);
+            if phase == Phase::Watch && matches!(&*head.change, "DELETED" | "BOOKMARK") {
+                self.tell_up_to().await?;
+            }
         }
         Ok(if head.ends_list && phase == Phase::List { Heard::EndOfList } else { Heard::Change })
     }

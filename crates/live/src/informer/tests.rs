@@ -169,6 +169,7 @@ fn told(watch_events: &mut mpsc::Receiver<WatchEvent>) -> Vec<String> {
             WatchEvent::Gone { key, uid, .. } => format!("-{key}/{uid}"),
             WatchEvent::Unreadable { key, reason, .. } => format!("!{key} {reason}"),
             WatchEvent::Synced(_) => "synced".to_owned(),
+            WatchEvent::UpTo(..) => continue,
         });
     }
     told

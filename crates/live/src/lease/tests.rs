@@ -129,7 +129,7 @@ fn who_stands_by_asks_for_nothing_until_it_campaigns() {
     assert!(a.is_held());
     // One that never campaigned can leave.
     let leaving = b.clone();
-    shared.spawn(Box::pin(async move { leaving.release().await }));
+    shared.spawn(Box::pin(async move { leaving.release(Some(SeenVersions::new())).await }));
     world.run_for(seconds(1));
     assert_eq!(b.state(), LeadershipState::Released);
 }
@@ -271,13 +271,47 @@ fn a_lease_that_is_given_back_is_taken_soon() {
     let (a, b) = (candidate(&world, "a"), candidate(&world, "b"));
     world.run_for(seconds(10));
     let leaving = a.clone();
-    world.spawn(Box::pin(async move { leaving.release().await }));
+    world.spawn(Box::pin(async move { leaving.release(Some(SeenVersions::new())).await }));
     world.run_for(Duration::from_millis(1));
     assert_eq!(a.state(), LeadershipState::Released);
     let given_back = server.lock().unwrap().spec();
     assert_eq!(given_back["holderIdentity"], "");
     assert_eq!(given_back["leaseDurationSeconds"], 1);
     world.run_for(seconds(5));
+    assert!(b.is_held());
+}
+
+#[test]
+fn the_next_leader_is_told_what_the_last_one_had_seen() {
+    let server = SharedServer::default();
+    let world = world_of(&server);
+    let (a, b) = (candidate(&world, "a"), candidate(&world, "b"));
+    world.run_for(seconds(10));
+    assert_eq!(a.handed_over().0, SeenVersions::new(), "nobody led before");
+    let seen = SeenVersions::from([("pods".to_owned(), 17)]);
+    let (leaving, told) = (a.clone(), seen.clone());
+    world.spawn(Box::pin(async move { leaving.release(Some(told)).await }));
+    world.run_for(seconds(5));
+    assert!(b.is_held());
+    assert_eq!(b.handed_over().0, seen);
+    // That was about one hand-over. Whoever takes over after b has died is told nothing.
+    let lease = server.lock().unwrap().lease.clone().unwrap();
+    assert_eq!(lease["metadata"]["annotations"], json!({}));
+}
+
+#[test]
+fn a_lease_under_which_something_is_still_on_its_way_is_left_to_run_out() {
+    let server = SharedServer::default();
+    let world = world_of(&server);
+    let (a, b) = (candidate(&world, "a"), candidate(&world, "b"));
+    world.run_for(seconds(10));
+    let leaving = a.clone();
+    world.spawn(Box::pin(async move { leaving.release(None).await }));
+    world.run_for(seconds(10));
+    assert_eq!(a.state(), LeadershipState::Released);
+    assert_eq!(server.lock().unwrap().spec()["holderIdentity"], "a");
+    assert!(!a.is_held() && !b.is_held());
+    world.run_for(seconds(10));
     assert!(b.is_held());
 }
 

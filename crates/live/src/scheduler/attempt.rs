@@ -7,14 +7,15 @@ use supercargo_engine::{
 };
 use supercargo_framework::{
     Code,
-    assumed::ReserveCycle,
+    assumed::{ReserveCycle, Restored},
     binding_signal::BindingSignal,
     bugs::{self, Bug},
+    event::Change,
     preemption::{Claim, Rejection, no_node_available},
     registry::Point,
     waiting::WaitingPod,
 };
-use supercargo_model::{Name, Pod};
+use supercargo_model::{Kind, Name, Pod};
 
 use super::{
     Assumed, PODS_TARGET, Scheduler,
@@ -42,6 +43,7 @@ impl Scheduler {
         if extender_calls::take_part(self.engine.extenders(), &pod) {
             return self.call_extenders_when_possible(popped);
         }
+        self.meter.tries(&pod, popped.attempts);
         let Some(placement) = self.decide(&pod) else {
             self.queue.done(&pod.uid);
             return;
@@ -212,7 +214,13 @@ impl Scheduler {
             profile.unreserve(pod, node);
         }
         if !bugs::is_on(Bug::AssumedVolumeNotRestored) {
-            self.assumed_objects.restore(self.engine.cluster_mut(), &pod.uid);
+            let restored = self.assumed_objects.restore(self.engine.cluster_mut(), &pod.uid);
+            // Devices that were chosen and not given after all are free for others.
+            for Restored { before, after } in restored {
+                if before.kind() == Kind::ResourceClaim {
+                    self.happened(Change::Other(Some(&before), after.as_ref()));
+                }
+            }
         }
     }
 
@@ -221,6 +229,10 @@ impl Scheduler {
         let failure = decision.failure().unwrap_or(AttemptFailure::Error);
         if let Some(Ok(nomination)) = &decision.preemption {
             self.preempt(pod, nomination);
+        }
+        let profile = self.engine.profile(&pod.spec.scheduler_name);
+        if let (Some(profile), Some(follow_up)) = (profile, &decision.follow_up) {
+            profile.follow_up(pod, follow_up);
         }
         // Without any node it is nobody's fault, and tried again as after an error; but no error it is.
         let reason = match decision.outcome {
@@ -267,6 +279,7 @@ impl Scheduler {
             Reason::SchedulerError => Attempted::Error,
         };
         self.meter.attempted(&pod.spec.scheduler_name, how, now - started);
+        self.meter.ended(pod, None, how, now - started);
         tracing::info!(target: PODS_TARGET, pod = %pod.key(), reason = message, "not scheduled");
         self.recorder.keep(pod, || RecordKind::Failed {
             message: message.to_owned(),

@@ -99,6 +99,14 @@ pub(super) struct Job {
     pub(super) _busy: Busy,
 }
 
+impl Job {
+    fn tell_step(&self, point: Point, code: Option<Code>, took: Duration) {
+        let pod = &self.popped.pod;
+        self.meter.point(&pod.spec.scheduler_name, point, code, took);
+        self.meter.binding_step(pod, point, code, took);
+    }
+}
+
 /// A binding that has come to its end, and how.
 pub(super) struct FinishedBinding {
     popped: Popped,
@@ -159,7 +167,7 @@ async fn post_bind(world: &SharedWorld, job: &Job) {
         // Who fails here fails for itself: the pod is bound.
         let _ = run(world, job, name, async move { plugin.post_bind(&pod, &node).await }).await;
     }
-    job.meter.point(&job.popped.pod.spec.scheduler_name, Point::PostBind, None, world.uptime() - began);
+    job.tell_step(Point::PostBind, None, world.uptime() - began);
 }
 
 /// Runs a plugin's effect: among the others if it gives way, else where it may block its thread. An error if it ends
@@ -204,7 +212,7 @@ async fn timed(
     let began = world.uptime();
     let result = step.await;
     let code = result.as_ref().err().map(BindingFailure::code);
-    job.meter.point(&job.popped.pod.spec.scheduler_name, point, code, world.uptime() - began);
+    job.tell_step(point, code, world.uptime() - began);
     result
 }
 
@@ -394,9 +402,10 @@ impl Scheduler {
         let because = self.assumed.get(&pod.uid).and_then(|assumed| assumed.because.as_deref());
         self.reporter.scheduled(pod, node, because);
         self.meter.attempted(&pod.spec.scheduler_name, Attempted::Scheduled, took);
+        self.meter.ended(pod, Some(node), Attempted::Scheduled, took);
         // It stays assumed until the watch says the same, if it has not said so before.
         self.queue.bound(popped);
-        self.assumed_objects.keep(&pod.uid);
+        self.assumed_objects.keep(self.engine.cluster_mut(), &pod.uid);
         self.meter.scheduled(popped.attempts, self.world.uptime().saturating_sub(popped.first_queued));
         match self.assumed.get_mut(&pod.uid) {
             Some(assumed) if assumed.gone => drop(self.assumed.remove(&pod.uid)),

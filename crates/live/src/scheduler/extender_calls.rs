@@ -135,6 +135,7 @@ impl Scheduler {
         let now = self.world.uptime();
         let pod = calls.popped.pod.clone();
         self.tell_time();
+        self.meter.tries(&pod, calls.popped.attempts);
         match self.engine.decide_with(&pod, &mut calls.answers) {
             None => self.queue.done(&pod.uid),
             Some(CycleStep::Decided(decision)) => {

@@ -160,6 +160,10 @@ impl Handle for LiveHandle {
             Measurement::VolumeBindFailed => self.meter.volumes_failed(VolumeStage::Bind),
             Measurement::Victims(victims) => self.meter.preempts(victims),
             Measurement::Evicted { success, took } => self.meter.evicted(success, took),
+            Measurement::ClaimCreated { success } => self.meter.claim_created(success),
+            Measurement::DeviceAwaited { profile, driver, has_conditions, outcome, took } => {
+                self.meter.device_awaited(&profile, &driver, has_conditions, outcome, took);
+            }
             Measurement::UnreadableInput => self.meter.input_is_unreadable(),
             Measurement::MissingInput(is_missing) => self.meter.input_is_missing(is_missing),
         }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use supercargo_engine::{Decision, Engine, Explained, PendingPod, QueuePlace, Refusal, SchedulingQueue};
+use supercargo_framework::profile::Profile;
 use supercargo_model::{Key, Name, Pod};
 use tokio::sync::{mpsc, oneshot};
 
@@ -132,6 +133,7 @@ impl Scheduler {
             ("statuses", self.reporter.statuses().len()),
             ("pods that extenders are asked about", self.extender_calls.waiting()),
             ("texts of objects", self.originals.len()),
+            ("pods that plugins keep something for", self.engine.profiles().iter().map(Profile::kept).sum()),
         ])
     }
 

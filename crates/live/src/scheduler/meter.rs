@@ -3,8 +3,10 @@
 use std::{any::Any, collections::BTreeMap, sync::Arc, time::Duration};
 
 use supercargo_engine::{Incoming, QueueCounts, QueueingCause};
-use supercargo_framework::{Code, event::ClusterEvent, registry::Point, stopwatch::Stopwatch};
-use supercargo_model::Name;
+use supercargo_framework::{
+    Code, event::ClusterEvent, handle::AwaitOutcome, registry::Point, stopwatch::Stopwatch,
+};
+use supercargo_model::{Name, Pod};
 
 use crate::world::SharedWorld;
 
@@ -74,6 +76,16 @@ pub struct QueueStats {
 
 /// Counts what the scheduler does. Everything may be left out.
 pub trait Meter: Send + Sync {
+    /// An attempt of a pod begins, or goes on after extenders have answered: the points of the scheduling cycle that follow
+    /// are its, until this is told of another.
+    fn tries(&self, _pod: &Pod, _attempt: u32) {}
+
+    /// A step of a pod's binding cycle has ended. No code is success.
+    fn binding_step(&self, _pod: &Pod, _point: Point, _code: Option<Code>, _took: Duration) {}
+
+    /// An attempt of a pod has ended, on a node if it is bound.
+    fn ended(&self, _pod: &Pod, _node: Option<&Name>, _how: Attempted, _took: Duration) {}
+
     /// A cycle has decided.
     fn decided(&self, _profile: &str, _by: DecidedBy, _took: Duration) {}
 
@@ -97,6 +109,20 @@ pub trait Meter: Send + Sync {
 
     /// A step of binding volumes has failed.
     fn volumes_failed(&self, _stage: VolumeStage) {}
+
+    /// A claim for a pod's extended resources was made, or could not be.
+    fn claim_created(&self, _success: bool) {}
+
+    /// A pod of a profile has waited for a driver's device; whether it was this one that had to become ready.
+    fn device_awaited(
+        &self,
+        _profile: &str,
+        _driver: &str,
+        _has_conditions: bool,
+        _outcome: AwaitOutcome,
+        _took: Duration,
+    ) {
+    }
 
     /// Something that became known about the cluster has been taken in.
     fn handled(&self, _event: ClusterEvent, _took: Duration) {}

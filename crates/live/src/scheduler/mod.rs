@@ -7,6 +7,7 @@
 mod attempt;
 mod binding;
 mod extender_calls;
+mod hand_over;
 mod handle;
 pub mod inspector;
 pub mod meter;
@@ -47,11 +48,12 @@ use tokio::sync::{mpsc, watch};
 
 use crate::{
     informer::{self, WatchEvent},
-    lease::Lease,
+    lease::{LeadershipState, Lease, SeenVersions},
     world::SharedWorld,
 };
 use binding::{BindingTurns, FinishedBinding};
 use extender_calls::{Answered, ExtenderCalls};
+use hand_over::Seen;
 use handle::LiveHandle;
 use inspector::LastFailure;
 use meter::{Meter, QueueStats, Timed};
@@ -70,7 +72,9 @@ const CYCLES_IN_A_ROW: usize = 32;
 /// Watch events and reports that are taken in a row before the next decision.
 const EVENTS_IN_A_ROW: usize = 512;
 const STATS_EVERY: Duration = Duration::from_secs(1);
-/// How long bindings that are on their way may take when the scheduler is asked to stop.
+/// How long it sleeps, at most, when there is nothing to tell and nothing to do.
+const RESTS_FOR: Duration = Duration::from_secs(10);
+/// How long bindings that are on their way may take, and may take to be shown, when the scheduler is asked to stop.
 const DRAIN_FOR: Duration = Duration::from_secs(5);
 
 /// What a scheduler is made of.
@@ -164,8 +168,14 @@ pub struct Scheduler {
     /// Why the pods that wait were not placed the last time, by uid.
     last_failures: HashMap<Name, LastFailure>,
     lease: Option<Lease>,
+    /// How far the watch has come, with each kind.
+    seen: Seen,
+    /// The watch has come as far as the leader before us.
+    has_caught_up: bool,
     meter: Arc<dyn Meter>,
     next_report: Duration,
+    /// Something has happened since it was last told how things stand.
+    has_news: bool,
     next_look_up: Duration,
     /// When the watch event that is being taken in was begun with.
     handling_since: Option<Duration>,
@@ -221,8 +231,11 @@ impl Scheduler {
             extender_calls: ExtenderCalls::default(),
             binding_turns,
             next_report: Duration::ZERO,
+            has_news: true,
             next_look_up: Duration::ZERO,
             handling_since: None,
+            seen: Seen::default(),
+            has_caught_up: false,
             world,
             engine,
             watch_events,
@@ -272,8 +285,9 @@ impl Scheduler {
         move |plugin| drop(report_to.send(Report::PluginChanged(plugin.into())))
     }
 
-    /// Schedules until `stop` ends, or the lease is lost. Bindings that are on their way are waited for.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) {
+    /// Schedules until `stop` ends, or the lease is lost. Bindings that are on their way are waited for. What it has seen then,
+    /// for the next leader; `None` if some of its bindings were not seen to be made, nor to have failed.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Option<SeenVersions> {
         let mut stop = pin!(stop.fuse());
         let (mut cycles, mut slice_began) = (0, self.world.uptime());
         loop {
@@ -285,6 +299,7 @@ impl Scheduler {
             match self.next_pod() {
                 Some(popped) => {
                     self.attempt(popped);
+                    self.has_news = true;
                     cycles += 1;
                     let now = self.world.uptime();
                     self.queue.turn_ended(now);
@@ -303,18 +318,19 @@ impl Scheduler {
                 }
             }
         }
-        self.drain().await;
+        let is_settled = self.drain().await;
+        is_settled.then(|| self.seen.versions())
     }
 
     fn is_deposed(&self) -> bool {
-        use crate::lease::LeadershipState::{Lost, Released};
+        use LeadershipState::{Lost, Released};
         self.lease.as_ref().is_some_and(|lease| matches!(lease.state(), Lost | Released))
     }
 
     /// The next pod, if we may decide at all.
     fn next_pod(&mut self) -> Option<Popped> {
         let leads = self.lease.as_ref().is_none_or(Lease::is_held) || bugs::is_on(Bug::BindsWithoutLease);
-        let may = self.unsynced.is_empty() && leads && !self.binding_turns.are_many();
+        let may = self.unsynced.is_empty() && leads && self.has_caught_up() && !self.binding_turns.are_many();
         let is_hopeless = |pending: PendingPod<'_>| {
             pending.place == QueuePlace::Unschedulable && pending.pod.spec.priority > 0
         };
@@ -339,6 +355,7 @@ impl Scheduler {
     }
 
     fn take_report(&mut self, report: Report) {
+        self.has_news = true;
         match report {
             Report::Permitted(uid) => self.queue.done(&uid),
             Report::Bound(bound) => self.binding_ended(bound),
@@ -398,8 +415,11 @@ impl Scheduler {
     /// Waits until something is there to be taken, or a pod is due.
     async fn wait(&mut self) {
         let now = self.world.uptime();
-        let idle = STATS_EVERY;
+        let idle = if self.has_news { STATS_EVERY } else { RESTS_FOR };
+        let stands_by = self.lease.as_ref().is_some_and(|lease| lease.state() == LeadershipState::Waiting);
         let pause = match self.queue.next_due() {
+            // Whoever does not lead is woken when it does.
+            _ if stands_by => idle,
             // A pod is there, but may not be tried yet.
             Some(due) if due <= now => idle.min(Duration::from_millis(100)),
             Some(due) => idle.min(due - now),
@@ -409,7 +429,7 @@ impl Scheduler {
         let sleep = self.world.sleep(pause);
         let deposed = async {
             match &lease {
-                Some(lease) if lease.state() == crate::lease::LeadershipState::Waiting => {
+                Some(lease) if stands_by => {
                     lease.acquired().await;
                 }
                 Some(lease) => lease.lost().await,
@@ -421,22 +441,32 @@ impl Scheduler {
             biased;
             Some(report) = self.reports.recv() => self.take_report(report),
             Some(event) = self.watch_events.recv() => self.take_watch_event(event),
-            () = deposed => {}
+            () = deposed => self.has_news = true,
             () = sleep => {}
         }
     }
 
-    /// Lets bindings that are on their way come to an end.
-    async fn drain(&mut self) {
+    /// Lets bindings that are on their way come to an end, and the watch show them and what was written for them. Whether all
+    /// bindings have got there.
+    async fn drain(&mut self) -> bool {
         // A pod that extenders are asked about is not placed any more.
         self.extender_calls = ExtenderCalls::default();
         let until = self.world.uptime() + DRAIN_FOR;
-        let is_sent = |assumed: &Assumed| assumed.signal.is_committed() && assumed.ended.is_none();
-        while self.assumed.values().any(is_sent) {
+        loop {
+            let is_sent = |assumed: &&Assumed| {
+                let is_shown = assumed.ended.is_some() && bugs::is_on(Bug::ReleasedBeforeShown);
+                assumed.signal.is_committed() && !is_shown
+            };
+            let sent = self.assumed.values().filter(is_sent).count();
+            if sent == 0 && !self.assumed_objects.are_awaited() {
+                return true;
+            }
             let left = until.saturating_sub(self.world.uptime());
             if left.is_zero() {
-                tracing::warn!(bindings = self.assumed.len(), "some bindings did not end in time");
-                return;
+                if sent > 0 {
+                    tracing::warn!(bindings = sent, "some bindings did not end, or were not shown, in time");
+                }
+                return sent == 0;
             }
             let sleep = self.world.sleep(left);
             tokio::select! {
@@ -455,6 +485,7 @@ impl Scheduler {
             return;
         }
         self.next_report = now + STATS_EVERY;
+        self.has_news = false;
         self.look_up_unconfirmed(now);
         self.meter.leads(self.lease.as_ref().is_none_or(Lease::is_held));
         let refused = self.queue.refused_by_plugin();

@@ -192,7 +192,10 @@ impl Scene {
         let world = FakeWorld::new(move |request, _| asked.lock().unwrap().answer(request));
         let shared: SharedWorld = world.clone();
         let (scheduler, sender, calls) = scheduler(registry, configuration, shared, extender);
-        crate::world::World::spawn(&*world, Box::pin(scheduler.run(std::future::pending())));
+        crate::world::World::spawn(
+            &*world,
+            Box::pin(async move { drop(scheduler.run(std::future::pending()).await) }),
+        );
         let scene = Self { world, server, watch_events: sender, calls };
         synced().for_each(|event| scene.tell(event));
         scene

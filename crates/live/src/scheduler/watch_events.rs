@@ -21,6 +21,7 @@ use crate::informer::WatchEvent;
 impl Scheduler {
     /// Takes a watch event in, and the time that this takes.
     pub(super) fn take_watch_event(&mut self, event: WatchEvent) {
+        self.has_news |= !matches!(event, WatchEvent::UpTo(..));
         self.handling_since = Some(self.world.uptime());
         self.take_in(event);
         self.handling_since = None;
@@ -35,6 +36,7 @@ impl Scheduler {
     fn take_in(&mut self, event: WatchEvent) {
         self.keep_text(&event);
         self.tell_plugins(&event);
+        self.seen.take_in(&event);
         match event {
             WatchEvent::Put { object: Object::Pod(pod), .. } => self.pod_is(Arc::new(pod)),
             WatchEvent::Put { object: Object::Node(node), .. } => {
@@ -57,6 +59,7 @@ impl Scheduler {
                 }
             }
             WatchEvent::Synced(kind) => self.is_read(kind),
+            WatchEvent::UpTo(..) => {}
         }
     }
 
@@ -78,7 +81,7 @@ impl Scheduler {
         let observed = match event {
             WatchEvent::Put { object, uid, .. } => Observed::Is { object, uid },
             WatchEvent::Gone { kind, key, .. } => Observed::Gone { kind: *kind, key },
-            WatchEvent::Unreadable { .. } | WatchEvent::Synced(_) => return,
+            WatchEvent::Unreadable { .. } | WatchEvent::Synced(_) | WatchEvent::UpTo(..) => return,
         };
         self.engine.profiles().iter().for_each(|profile| profile.observe(&observed));
     }
@@ -184,7 +187,7 @@ impl Scheduler {
         let was_assumed = assumed.is_some();
         if let Some(Assumed { pod: ours, node, .. }) = assumed {
             if pod.node.as_ref() == Some(&node) {
-                self.assumed_objects.keep(&pod.uid);
+                self.assumed_objects.keep(self.engine.cluster_mut(), &pod.uid);
             } else {
                 assert!(!bugs::is_on(Bug::ForeignBindingAborts), "somebody else bound the pod");
                 tracing::warn!(pod = %pod.key(), ours = %node, theirs = pod.node.as_ref().map(tracing::field::display), "somebody else bound the pod");

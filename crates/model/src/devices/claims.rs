@@ -109,6 +109,8 @@ pub struct ResourceClaim {
     pub owners: Vec<Owner>,
     /// Its deletion was asked for.
     pub terminating: bool,
+    /// It was made for the extended resources of the pod that owns it.
+    pub is_for_extended_resources: bool,
     /// What it asks for.
     pub requests: Vec<DeviceRequest>,
     /// What must hold between the devices.
@@ -128,7 +130,35 @@ impl ResourceClaim {
     pub fn key(&self) -> Key {
         Key::new(self.namespace.clone(), self.name.clone())
     }
+
+    /// Whether a pod owns it, and nobody else controls it.
+    pub fn is_controlled_by(&self, uid: &str) -> bool {
+        self.owners
+            .iter()
+            .find(|owner| owner.controller == Some(true))
+            .is_some_and(|owner| *owner.uid == *uid)
+    }
+
+    /// Whether it was made for the extended resources of a pod.
+    pub fn is_extended_of(&self, pod: &str, uid: &str) -> bool {
+        let owns =
+            |owner: &Owner| *owner.name == *pod && owner.controller == Some(true) && *owner.uid == *uid;
+        self.is_for_extended_resources && self.owners.iter().any(owns)
+    }
+
+    /// Whether a pod may use it already.
+    pub fn is_reserved_for(&self, uid: &str) -> bool {
+        self.reserved_for.iter().any(|consumer| *consumer.uid == *uid)
+    }
+
+    pub(super) fn extended_owners(&self) -> impl Iterator<Item = &Name> {
+        let controls = |owner: &&Owner| owner.controller == Some(true) && self.is_for_extended_resources;
+        self.owners.iter().filter(controls).map(|owner| &owner.uid)
+    }
 }
+
+/// What tells a claim that was made for a pod's extended resources.
+pub const EXTENDED_RESOURCE_CLAIM: &str = "resource.kubernetes.io/extended-resource-claim";
 
 #[derive(Deserialize)]
 struct WrittenResourceClaim {
@@ -171,6 +201,8 @@ impl From<WrittenResourceClaim> for ResourceClaim {
             version: ResourceVersion(metadata.resource_version),
             owners: metadata.owner_references,
             terminating: metadata.deletion_timestamp.is_some(),
+            is_for_extended_resources: (metadata.annotations.get(EXTENDED_RESOURCE_CLAIM))
+                .is_some_and(|value| &**value == "true"),
             requests: spec.devices.requests,
             constraints: spec.devices.constraints,
             config: spec.devices.config,
@@ -400,7 +432,7 @@ pub struct ClaimConsumer {
 }
 
 /// What a driver tells about a device.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct AllocatedDeviceStatus {
     /// Whose device it is.
@@ -410,14 +442,14 @@ pub struct AllocatedDeviceStatus {
     /// Its name.
     pub device: Name,
     /// Which part of it.
-    #[serde(rename = "shareID")]
+    #[serde(rename = "shareID", skip_serializing_if = "Option::is_none")]
     pub share_id: Option<Name>,
     /// What is so.
     pub conditions: Vec<DeviceCondition>,
 }
 
 /// Something that is so, or not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct DeviceCondition {
     /// What.

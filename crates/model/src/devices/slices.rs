@@ -44,6 +44,12 @@ impl ResourceSlice {
     pub fn key(&self) -> Key {
         Key::new("", self.name.clone())
     }
+
+    /// The node that alone can reach its devices, if it has any: counters are the pool's, wherever they are written.
+    pub fn only_node(&self) -> Option<&Name> {
+        let node = self.node_name.as_ref().filter(|name| !name.is_empty());
+        node.filter(|_| self.shared_counters.is_empty())
+    }
 }
 
 /// Slices that belong together.

@@ -265,6 +265,10 @@ impl PostFilter for DefaultPreemption {
         true
     }
 
+    fn kept(&self) -> usize {
+        self.under_way.len()
+    }
+
     fn preempt(&self, cycle: &mut dyn PreemptionCycle, pod: &Arc<Pod>, nomination: &Nomination) {
         if let Some(handle) = self.handle.get() {
             self.evict(handle, cycle, pod, nomination);
@@ -295,9 +299,9 @@ impl PostFilter for DefaultPreemption {
     }
 }
 
-fn in_words(NotNominated { status, clears }: NotNominated) -> NotNominated {
-    let message = format!("preemption: {}", status.message());
-    NotNominated { status: Status::new(status.code, [message.into()]), clears }
+fn in_words(refused: NotNominated) -> NotNominated {
+    let message = format!("preemption: {}", refused.status.message());
+    NotNominated { status: Status::new(refused.status.code, [message.into()]), ..refused }
 }
 
 impl PreEnqueue for DefaultPreemption {

@@ -82,6 +82,12 @@ impl UnderWay {
         Released { preemptors, bystanders: state.bystanders.remove(node).unwrap_or_default() }
     }
 
+    /// How many pods and nodes something is kept for.
+    pub(super) fn len(&self) -> usize {
+        let State { preemptors, victims, bystanders } = &*self.locked();
+        preemptors.len() + victims.by_node.len() + victims.node_of.len() + bystanders.len()
+    }
+
     fn locked(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -13,7 +13,7 @@ use supercargo_model::{
 };
 
 use super::{FULL, Formula, NodeResourcesBalancedAllocation, balance, capped, deviation_of_two, improvement};
-use crate::fast_parts::NodeByNode;
+use crate::{device_resources::stands_for_devices, fast_parts::NodeByNode};
 
 /// cpu and memory, for pods of one signature.
 struct CpuAndMemory {
@@ -85,8 +85,12 @@ impl NodeScore for CpuAndMemory {
 }
 
 impl FastScore for NodeResourcesBalancedAllocation {
-    fn compile_score(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
         let held = &pod.spec.requests.held;
+        let mut scalars = self.resources.iter().filter(|r| resources::is_scalar(&r.name));
+        if scalars.any(|r| held.get(&r.name) != 0 && stands_for_devices(cluster, &r.name)) {
+            return Compiled::NoFastForm;
+        }
         if self.resources.iter().all(|r| held.get(&r.name) == 0) {
             return Compiled::Idle;
         }

@@ -11,7 +11,10 @@ use supercargo_framework::{
 use supercargo_manifest::Problems;
 use supercargo_model::{Cluster, NodeInfo, Pod, resources};
 
-use crate::resource_weights::{self, ResourceWeight};
+use crate::{
+    device_resources::DeviceCounts,
+    resource_weights::{self, ResourceWeight},
+};
 
 /// The plugin's name.
 pub const NAME: &str = "NodeResourcesBalancedAllocation";
@@ -35,6 +38,7 @@ pub enum Formula {
 pub struct NodeResourcesBalancedAllocation {
     formula: Formula,
     resources: Vec<ResourceWeight>,
+    counts: DeviceCounts,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -60,20 +64,28 @@ impl NodeResourcesBalancedAllocation {
                 problems.push(args.problem(&format!("resources[{i}].weight"), message));
             }
         }
-        if problems.is_empty() { Ok(Self { formula: given.formula, resources }) } else { Err(problems) }
+        let counts = DeviceCounts::default();
+        if problems.is_empty() {
+            Ok(Self { formula: given.formula, resources, counts })
+        } else {
+            Err(problems)
+        }
     }
 
     /// The share of each resource that is taken, without the pod and with it. Resources that do not count are left out.
-    fn shares(&self, pod: &Pod, node: &NodeInfo) -> (Vec<f64>, Vec<f64>) {
+    fn shares(&self, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> (Vec<f64>, Vec<f64>) {
         let (mut without, mut with) = (Vec::new(), Vec::new());
         for ResourceWeight { name, .. } in &self.resources {
             let wanted = pod.spec.requests.held.get(name);
-            let capacity = node.node.allocatable.get(name);
             let absent = wanted == 0 && resources::is_scalar(name);
-            if absent || capacity == 0 || &**name == resources::PODS {
+            if absent {
                 continue;
             }
-            let used = node.requested.get(name);
+            let by_plugins = || (node.node.allocatable.get(name), node.requested.get(name));
+            let (capacity, used) = self.counts.of(cluster, node, name).unwrap_or_else(by_plugins);
+            if capacity == 0 || &**name == resources::PODS {
+                continue;
+            }
             let share = |amount: i64| capped(amount as f64 / capacity as f64);
             without.push(share(used));
             with.push(share(used.saturating_add(wanted)));
@@ -132,7 +144,7 @@ impl PreScore for NodeResourcesBalancedAllocation {
 
 impl ScoreNode for NodeResourcesBalancedAllocation {
     fn score_node(&self, input: ScoreInput<'_>, node: &NodeInfo) -> Result<i64, Status> {
-        let (without, with) = self.shares(input.pod, node);
+        let (without, with) = self.shares(input.cluster, input.pod, node);
         let balance_of = |shares: &[f64]| balance(standard_deviation(shares));
         let score = match self.formula {
             Formula::BalanceImprovement => improvement(balance_of(&with), balance_of(&without)),

@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 use supercargo_framework::details::{Detail, RefusalKind, amount, listed};
-use supercargo_model::{NodeInfo, Pod, resources};
+use supercargo_model::{Cluster, NodeInfo, Pod, resources};
 
 use super::{NodeResourcesFit, insufficient};
+use crate::device_resources::are_devices;
 
 /// A resource of which a pod wants more than is free.
 struct Lack<'a> {
@@ -17,7 +18,12 @@ struct Lack<'a> {
 }
 
 impl NodeResourcesFit {
-    fn lacks<'a>(&'a self, pod: &'a Pod, node: &'a NodeInfo) -> impl Iterator<Item = Lack<'a>> {
+    fn lacks<'a>(
+        &'a self,
+        cluster: &'a Cluster,
+        pod: &'a Pod,
+        node: &'a NodeInfo,
+    ) -> impl Iterator<Item = Lack<'a>> {
         let wanted = &pod.spec.requests.fit;
         let basic = [
             (resources::CPU, wanted.milli_cpu),
@@ -25,7 +31,8 @@ impl NodeResourcesFit {
             (resources::EPHEMERAL_STORAGE, wanted.ephemeral_storage),
         ];
         let scalars = wanted.scalars.iter().map(|(name, amount)| (&**name, *amount));
-        let scalars = scalars.filter(|(name, _)| !self.ignores(name));
+        let scalars =
+            scalars.filter(|(name, _)| !self.ignores(name) && !are_devices(cluster, &node.node, name));
         let lack = |(resource, wanted): (&'a str, i64)| {
             let allocatable = node.node.allocatable.get(resource);
             let free = allocatable.saturating_sub(node.requested.get(resource));
@@ -34,7 +41,7 @@ impl NodeResourcesFit {
         basic.into_iter().chain(scalars).map(lack).filter(|lack| lack.wanted > 0 && lack.wanted > lack.free)
     }
 
-    pub(super) fn tell_details(&self, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+    pub(super) fn tell_details(&self, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
         let most = node.node.allocatable.pods;
         let full = node.pods.len() as i64 + 1 > most;
         let pods = full.then(|| {
@@ -45,10 +52,10 @@ impl NodeResourcesFit {
                 .fact("requested", node.pods.len())
                 .fact("allocatable", most)
         });
-        pods.into_iter().chain(self.lacks(pod, node).map(|lack| lack.detail(node))).collect()
+        pods.into_iter().chain(self.lacks(cluster, pod, node).map(|lack| lack.detail(node))).collect()
     }
 
-    pub(super) fn tell_kinds(&self, pod: &Pod, node: &NodeInfo) -> Vec<RefusalKind> {
+    pub(super) fn tell_kinds(&self, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<RefusalKind> {
         let kind = |lack: Lack<'_>| RefusalKind {
             reason: insufficient(lack.resource),
             kind: match lack.allocatable {
@@ -57,7 +64,7 @@ impl NodeResourcesFit {
                 _ => "are full".into(),
             },
         };
-        self.lacks(pod, node).map(kind).collect()
+        self.lacks(cluster, pod, node).map(kind).collect()
     }
 }
 

@@ -19,6 +19,8 @@ use supercargo_model::{
     resources,
 };
 
+use crate::device_resources::{are_devices, stands_for_devices};
+
 use super::{
     NodeResourcesFit, Shortage, SingleStrategy,
     strategy::{Scorer, Strategy, least_allocated, mean, most_allocated},
@@ -28,16 +30,35 @@ use super::{
 struct Wanted {
     plugin: Arc<NodeResourcesFit>,
     pod: Arc<Pod>,
-    scalars: Vec<(Name, f64)>,
+    scalars: Vec<WantedScalar>,
     /// What the plugin's Filter needs, to tell why a node is refused.
     prepared: Prepared,
 }
 
+/// A resource besides cpu, memory and the like.
+struct WantedScalar {
+    name: Name,
+    amount: f64,
+    /// Nodes that have none may have devices for it, which are others' to look at.
+    or_devices: bool,
+}
+
+impl WantedScalar {
+    fn passes(&self, columns: &Columns, i: usize) -> bool {
+        match columns.scalar(&self.name) {
+            Some(column) => has(column, self.amount, i) || self.or_devices && column.allocatable[i] <= 0.0,
+            None => self.or_devices,
+        }
+    }
+}
+
 impl Wanted {
     /// In whole numbers, for nodes that the columns cannot hold.
-    fn passes_exactly(&self, node: &NodeInfo) -> bool {
+    fn passes_exactly(&self, cluster: &Cluster, node: &NodeInfo) -> bool {
         let mut shortage = Shortage::default();
-        shortage.check_all(&self.pod.spec.requests.fit, node, |resource| self.plugin.ignores(resource));
+        let ignores =
+            |resource: &str| self.plugin.ignores(resource) || are_devices(cluster, &node.node, resource);
+        shortage.check_all(&self.pod.spec.requests.fit, node, ignores);
         (node.pods.len() as i64) < node.node.allocatable.pods && shortage.verdict().is_ok()
     }
 }
@@ -84,14 +105,19 @@ impl NodeFilter for Wanted {
         if fit.ephemeral_storage > 0 {
             close_without(&columns.ephemeral_storage, fit.ephemeral_storage as f64, open);
         }
-        for (name, wanted) in &self.scalars {
-            match columns.scalar(name) {
-                Some(column) => close_without(column, *wanted, open),
+        for wanted in &self.scalars {
+            match columns.scalar(&wanted.name) {
+                Some(_) if wanted.or_devices => {
+                    let passes = |i: usize| wanted.passes(columns, i);
+                    open.iter_mut().enumerate().filter(|(i, _)| !passes(*i)).for_each(|(_, o)| *o = CLOSED);
+                }
+                Some(column) => close_without(column, wanted.amount, open),
+                None if wanted.or_devices => {}
                 None => open.fill(CLOSED),
             }
         }
         for node in inexact {
-            let passes = self.passes_exactly(cluster.node_at(node));
+            let passes = self.passes_exactly(cluster, cluster.node_at(node));
             open[node.index()] = if passes { OPEN } else { CLOSED };
         }
     }
@@ -99,15 +125,14 @@ impl NodeFilter for Wanted {
     fn passes(&self, cluster: &Cluster, node: NodeId) -> bool {
         let (columns, fit, i) = (cluster.columns(), &self.pod.spec.requests.fit, node.index());
         if columns.inexact.contains(node) {
-            return self.passes_exactly(cluster.node_at(node));
+            return self.passes_exactly(cluster, cluster.node_at(node));
         }
         has(&columns.pods, 1.0, i)
             && (fit.milli_cpu == 0 || has(&columns.cpu, fit.milli_cpu as f64, i))
             && (fit.memory == 0 || has(&columns.memory, fit.memory as f64, i))
             && (fit.ephemeral_storage == 0
                 || has(&columns.ephemeral_storage, fit.ephemeral_storage as f64, i))
-            && (self.scalars.iter())
-                .all(|(name, wanted)| columns.scalar(name).is_some_and(|c| has(c, *wanted, i)))
+            && self.scalars.iter().all(|wanted| wanted.passes(columns, i))
     }
 
     fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status> {
@@ -120,12 +145,17 @@ impl FastFilter for NodeResourcesFit {
         if bugs::is_on(Bug::FreeRoomWraps) {
             return Compiled::NoFastForm;
         }
-        let mut scalars: Vec<(Name, f64)> = (pod.spec.requests.fit.scalars.iter())
+        let mut scalars: Vec<WantedScalar> = (pod.spec.requests.fit.scalars.iter())
             .filter(|(name, amount)| *amount != 0 && !self.ignores(name))
-            .map(|(name, amount)| (name.clone(), *amount as f64))
+            .map(|(name, amount)| WantedScalar {
+                name: name.clone(),
+                amount: *amount as f64,
+                or_devices: stands_for_devices(cluster, name),
+            })
             .collect();
         // One that no node offers says enough.
-        let absent = |(name, _): &(Name, f64)| cluster.columns().scalar(name).is_none();
+        let absent =
+            |wanted: &WantedScalar| !wanted.or_devices && cluster.columns().scalar(&wanted.name).is_none();
         if let Some(absent) = scalars.iter().position(absent) {
             scalars = vec![scalars.swap_remove(absent)];
         }
@@ -266,8 +296,8 @@ impl<P: HasScorer> StrategyScore<P> {
         );
     }
 
-    fn exact(&self, node: &NodeInfo) -> f64 {
-        self.plugin.scorer().score(&self.pod, node) as f64
+    fn exact(&self, cluster: &Cluster, node: &NodeInfo) -> f64 {
+        self.plugin.scorer().score(cluster, &self.pod, node) as f64
     }
 }
 
@@ -294,14 +324,14 @@ impl<P: HasScorer> NodeScore for StrategyScore<P> {
             self.fill_any(columns, scores);
         }
         for node in columns.inexact.iter() {
-            scores[node.index()] = self.exact(cluster.node_at(node));
+            scores[node.index()] = self.exact(cluster, cluster.node_at(node));
         }
     }
 
     fn score(&self, cluster: &Cluster, node: NodeId) -> f64 {
         let (columns, i) = (cluster.columns(), node.index());
         if columns.inexact.contains(node) {
-            return self.exact(cluster.node_at(node));
+            return self.exact(cluster, cluster.node_at(node));
         }
         let (mut sum, mut weights) = (0.0, 0.0);
         for Counted { name, wanted, weight } in &self.counted {
@@ -337,12 +367,15 @@ impl<P: HasScorer> NodeScore for ScorerByNode<P> {
     }
 
     fn score(&self, cluster: &Cluster, node: NodeId) -> f64 {
-        self.plugin.scorer().score(&self.pod, cluster.node_at(node)) as f64
+        self.plugin.scorer().score(cluster, &self.pod, cluster.node_at(node)) as f64
     }
 }
 
-fn compile<P: HasScorer + 'static>(plugin: Arc<P>, pod: &Arc<Pod>) -> Compiled<ScorePart> {
-    let Scorer { strategy, resources: all } = plugin.scorer();
+fn compile<P: HasScorer + 'static>(plugin: Arc<P>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
+    if plugin.scorer().counts_devices(cluster, pod) {
+        return Compiled::NoFastForm;
+    }
+    let Scorer { strategy, resources: all, .. } = plugin.scorer();
     let wanted = &pod.spec.requests.score;
     let counted = (all.iter())
         .filter(|r| &*r.name != resources::PODS)
@@ -367,13 +400,13 @@ fn compile<P: HasScorer + 'static>(plugin: Arc<P>, pod: &Arc<Pod>) -> Compiled<S
 }
 
 impl FastScore for NodeResourcesFit {
-    fn compile_score(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
-        compile(self, pod)
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
+        compile(self, cluster, pod)
     }
 }
 
 impl FastScore for SingleStrategy {
-    fn compile_score(self: Arc<Self>, _: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
-        compile(self, pod)
+    fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
+        compile(self, cluster, pod)
     }
 }

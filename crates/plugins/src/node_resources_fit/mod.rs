@@ -16,14 +16,23 @@ use supercargo_framework::{
     Code, Detail, Prepared, ScoreInput, Status, Verdict,
     bugs::{self, Bug},
     details::RefusalKind,
-    event::{ActionType, EventInterest, EventResource},
+    event::{ActionType, Change, EventInterest, EventResource},
     points::{Filter, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome, Requeue, ScoreNode},
     registry::Args,
 };
 use supercargo_manifest::Problems;
-use supercargo_model::{Cluster, Name, Node, NodeInfo, Pod, Resources, labels, resources};
+use supercargo_model::{
+    Cluster, Name, Node, NodeInfo, Pod, Resources,
+    devices::{DEVICE_CLASS_RESOURCE, DeviceClass},
+    labels,
+    object::Object,
+    resources,
+};
 
-use crate::resource_weights::{self, ResourceWeight};
+use crate::{
+    device_resources::{DeviceCounts, are_devices, stands_for_devices},
+    resource_weights::{self, ResourceWeight},
+};
 
 pub use older_names::{LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO, SingleStrategy};
 use strategy::{Scorer, ShapePoint, Strategy, shape_problems};
@@ -142,7 +151,7 @@ impl ScoringStrategy {
                 }
             }
         };
-        Scorer { strategy, resources }
+        Scorer { strategy, resources, counts: DeviceCounts::default() }
     }
 }
 
@@ -163,24 +172,25 @@ impl NodeResourcesFit {
 }
 
 impl Filter for NodeResourcesFit {
-    fn filter(&self, prepared: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
+    fn filter(&self, prepared: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Verdict {
         let mut shortage = Shortage::default();
         if node.pods.len() as i64 + 1 > node.node.allocatable.pods {
             shortage.reasons.push("Too many pods".into());
         }
         if let Ok(many) = prepared.get::<Arc<ManyResources>>() {
-            return many.check(shortage, &pod.spec.requests.fit, node);
+            return many.check(shortage, cluster, &pod.spec.requests.fit, node);
         }
-        shortage.check_all(&pod.spec.requests.fit, node, |resource| self.ignores(resource));
+        let ignores = |resource: &str| self.ignores(resource) || are_devices(cluster, &node.node, resource);
+        shortage.check_all(&pod.spec.requests.fit, node, ignores);
         shortage.verdict()
     }
 
-    fn details(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
-        self.tell_details(pod, node)
+    fn details(&self, _: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<Detail> {
+        self.tell_details(cluster, pod, node)
     }
 
-    fn kinds(&self, _: &Prepared, _: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<RefusalKind> {
-        self.tell_kinds(pod, node)
+    fn kinds(&self, _: &Prepared, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> Vec<RefusalKind> {
+        self.tell_kinds(cluster, pod, node)
     }
 }
 
@@ -262,14 +272,22 @@ impl ManyResources {
         let wanted = wanted.filter(|(name, amount)| *amount > 0 && !plugin.ignores(name)).cloned();
         let (offered, missing): (Vec<_>, Vec<_>) =
             wanted.partition(|(name, _)| cluster.columns().scalar(name).is_some());
-        let missing = missing.iter().map(|(name, _)| insufficient(name)).collect();
+        let missing = missing.iter().filter(|(name, _)| !stands_for_devices(cluster, name));
+        let missing = missing.map(|(name, _)| insufficient(name)).collect();
         Self { offered, missing, told: Mutex::default() }
     }
 
-    fn check(&self, mut shortage: Shortage, wanted: &Resources, node: &NodeInfo) -> Verdict {
+    fn check(
+        &self,
+        mut shortage: Shortage,
+        cluster: &Cluster,
+        wanted: &Resources,
+        node: &NodeInfo,
+    ) -> Verdict {
         shortage.check_basic(wanted, node);
         let basic = shortage.reasons.len();
-        shortage.check_scalars(self.offered.iter(), node);
+        let offered = self.offered.iter().filter(|(name, _)| !are_devices(cluster, &node.node, name));
+        shortage.check_scalars(offered, node);
         if self.missing.is_empty() {
             return shortage.verdict();
         }
@@ -291,24 +309,29 @@ impl PreScore for NodeResourcesFit {
 
 impl ScoreNode for NodeResourcesFit {
     fn score_node(&self, input: ScoreInput<'_>, node: &NodeInfo) -> Result<i64, Status> {
-        Ok(self.scorer.score(input.pod, node))
+        Ok(self.scorer.score(input.cluster, input.pod, node))
     }
 }
 
 /// Whether an empty node would have room for a pod.
-fn fits_empty(pod: &Pod, node: &Node) -> bool {
+fn fits_empty(cluster: &Cluster, pod: &Pod, node: &Node) -> bool {
     let wanted = &pod.spec.requests.fit;
     let all = &node.allocatable;
     all.pods >= 1
         && wanted.milli_cpu <= all.milli_cpu.max(0)
         && wanted.memory <= all.memory.max(0)
         && wanted.ephemeral_storage <= all.ephemeral_storage.max(0)
-        && (wanted.scalars.iter()).all(|(name, amount)| *amount == 0 || *amount <= all.get(name))
+        && (wanted.scalars.iter()).all(|(name, amount)| {
+            *amount == 0 || *amount <= all.get(name) || are_devices(cluster, node, name)
+        })
 }
 
 /// Whether a node got more of something that a pod wants.
-fn grew(pod: &Pod, before: &Node, after: &Node) -> bool {
+fn grew(cluster: &Cluster, pod: &Pod, before: &Node, after: &Node) -> bool {
     let wanted = &pod.spec.requests.fit;
+    if wanted.scalars.iter().any(|(name, amount)| *amount != 0 && are_devices(cluster, after, name)) {
+        return true;
+    }
     let (before, after) = (&before.allocatable, &after.allocatable);
     after.pods > before.pods
         || (wanted.milli_cpu > 0 && after.milli_cpu > before.milli_cpu)
@@ -327,6 +350,17 @@ fn shrank(pod: &Pod, before: &Pod, after: &Pod) -> bool {
         || (wanted.scalars.iter()).any(|(name, amount)| *amount != 0 && after.get(name) < before.get(name))
 }
 
+/// Whether a class has come to stand for a resource that a pod asks for.
+fn class_helps(pod: &Pod, before: Option<&Object>, after: &DeviceClass) -> bool {
+    let asks = |resource: &str| pod.spec.requests.fit.scalars.iter().any(|(name, _)| **name == *resource);
+    let by_name = || asks(&format!("{DEVICE_CLASS_RESOURCE}{}", after.name));
+    match before {
+        Some(Object::DeviceClass(before)) if before.extended_resource == after.extended_resource => false,
+        None if by_name() => true,
+        _ => after.extended_resource.as_ref().is_some_and(|resource| asks(resource)),
+    }
+}
+
 impl Requeue for NodeResourcesFit {
     fn events(&self) -> Vec<EventInterest> {
         let placed = |pod: &Pod| pod.node.is_some() || pod.nominated_node.is_some();
@@ -340,11 +374,19 @@ impl Requeue for NodeResourcesFit {
                     _ => true,
                 }),
             EventInterest::new(EventResource::Node, [ActionType::Add, ActionType::UpdateNodeAllocatable])
-                .if_node(|pod, before, after| {
+                .if_in(|cluster, pod, change| {
+                    let Change::Node(before, after) = change else { return true };
                     after.is_some_and(|after| {
-                        fits_empty(pod, after) && before.is_none_or(|before| grew(pod, before, after))
+                        fits_empty(cluster, pod, after)
+                            && before.is_none_or(|before| grew(cluster, pod, before, after))
                     })
                 }),
+            EventInterest::new(EventResource::DeviceClass, [ActionType::Add, ActionType::Update]).if_object(
+                |pod, before, after| match after {
+                    Some(Object::DeviceClass(after)) => class_helps(pod, before, after),
+                    _ => true,
+                },
+            ),
         ]
     }
 }

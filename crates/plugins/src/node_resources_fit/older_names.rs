@@ -59,12 +59,16 @@ impl SingleStrategy {
     ) -> Result<Self, Problems> {
         let resources = resource_weights::with_defaults(resources);
         problems.extend(resource_weights::problems(args, "resources", &resources));
-        if problems.is_empty() { Ok(Self(Scorer { strategy, resources })) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(Self(Scorer { strategy, resources, counts: Default::default() }))
+        } else {
+            Err(problems)
+        }
     }
 }
 
 impl ScoreNode for SingleStrategy {
     fn score_node(&self, input: ScoreInput<'_>, node: &NodeInfo) -> Result<i64, Status> {
-        Ok(self.0.score(input.pod, node))
+        Ok(self.0.score(input.cluster, input.pod, node))
     }
 }

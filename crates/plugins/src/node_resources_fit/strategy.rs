@@ -7,9 +7,12 @@ use supercargo_framework::{
     registry::Args,
 };
 use supercargo_manifest::Problem;
-use supercargo_model::{NodeInfo, Pod, resources};
+use supercargo_model::{Cluster, NodeInfo, Pod, resources};
 
-use crate::resource_weights::ResourceWeight;
+use crate::{
+    device_resources::{DeviceCounts, stands_for_devices},
+    resource_weights::ResourceWeight,
+};
 
 /// Shapes are given on a scale of 0 to 10.
 const SHAPE_SCALE: i64 = MAX_SCORE / 10;
@@ -39,14 +42,15 @@ pub(crate) enum Strategy {
 pub(crate) struct Scorer {
     pub(crate) strategy: Strategy,
     pub(crate) resources: Vec<ResourceWeight>,
+    pub(crate) counts: DeviceCounts,
 }
 
 impl Scorer {
     /// The weighted mean over the resources that the node has.
-    pub(crate) fn score(&self, pod: &Pod, node: &NodeInfo) -> i64 {
+    pub(crate) fn score(&self, cluster: &Cluster, pod: &Pod, node: &NodeInfo) -> i64 {
         let (mut sum, mut weights) = (0_i64, 0_i64);
         for resource in &self.resources {
-            let Some((requested, capacity)) = utilization(&resource.name, pod, node) else {
+            let Some((requested, capacity)) = self.utilization(&resource.name, cluster, pod, node) else {
                 continue;
             };
             let score = self.strategy.score(requested, capacity);
@@ -63,22 +67,38 @@ impl Scorer {
             _ => mean(sum, weights),
         }
     }
-}
 
-/// What is requested of a resource with the pod on the node, and what there is; `None` if it does not count here.
-fn utilization(resource: &str, pod: &Pod, node: &NodeInfo) -> Option<(i64, i64)> {
-    let wanted = pod.spec.requests.score.get(resource);
-    if wanted == 0 && resources::is_scalar(resource) {
-        return None;
+    /// What is requested of a resource with the pod on the node, and what there is; `None` if it does not count here.
+    fn utilization(
+        &self,
+        resource: &str,
+        cluster: &Cluster,
+        pod: &Pod,
+        node: &NodeInfo,
+    ) -> Option<(i64, i64)> {
+        let wanted = pod.spec.requests.score.get(resource);
+        if wanted == 0 && resources::is_scalar(resource) {
+            return None;
+        }
+        if let Some((all, in_use)) = self.counts.of(cluster, node, resource) {
+            return Some((in_use.saturating_add(wanted), all));
+        }
+        let capacity = node.node.allocatable.get(resource);
+        let used = match resource {
+            resources::CPU => node.requested_or_default_milli_cpu,
+            resources::MEMORY => node.requested_or_default_memory,
+            other => node.requested.get(other),
+        };
+        let counts = resource != resources::PODS && capacity != 0;
+        counts.then(|| (used.saturating_add(wanted), capacity))
     }
-    let capacity = node.node.allocatable.get(resource);
-    let used = match resource {
-        resources::CPU => node.requested_or_default_milli_cpu,
-        resources::MEMORY => node.requested_or_default_memory,
-        other => node.requested.get(other),
-    };
-    let counts = resource != resources::PODS && capacity != 0;
-    counts.then(|| (used.saturating_add(wanted), capacity))
+
+    /// Whether devices stand for a resource that counts for a pod.
+    pub(crate) fn counts_devices(&self, cluster: &Cluster, pod: &Pod) -> bool {
+        let wanted = &pod.spec.requests.score;
+        let mut scalars = self.resources.iter().filter(|r| resources::is_scalar(&r.name));
+        scalars.any(|r| wanted.get(&r.name) != 0 && stands_for_devices(cluster, &r.name))
+    }
 }
 
 impl Strategy {

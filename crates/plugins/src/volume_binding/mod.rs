@@ -159,6 +159,10 @@ impl Reserve for VolumeBinding {
     fn unreserve(&self, pod: &Pod, _: &str) {
         self.plans().remove(&pod.uid);
     }
+
+    fn kept(&self) -> usize {
+        self.plans().len()
+    }
 }
 
 impl PreBind for VolumeBinding {

@@ -13,7 +13,7 @@ use supercargo_engine::{
 };
 use supercargo_framework::{
     Status,
-    assumed::ReserveCycle,
+    assumed::{ReserveCycle, Restored},
     binding_signal::{BindingSignal, CalledOff},
     event::Change,
     handle::{Effect, Handle},
@@ -23,7 +23,7 @@ use supercargo_framework::{
     virtual_time::ProcessId,
     waiting::{PermitWait, WaitingPod},
 };
-use supercargo_model::{Name, Pod};
+use supercargo_model::{Kind, Name, Pod};
 
 use super::{
     Attempt, OfflineScheduler,
@@ -244,7 +244,7 @@ impl OfflineScheduler {
         let (cluster, nominations) = self.engine.cluster_and_nominations();
         self.queue.remove(&pod.uid, Removal::Bound, nominations, At { now, cluster });
         self.tried.remove(&pod.uid);
-        self.assumed_objects.keep(&pod.uid);
+        self.assumed_objects.keep(self.engine.cluster_mut(), &pod.uid);
         let bound_to = self.handle.take_binding(&pod.uid).filter(|bound_to| bound_to != node);
         if let Some(elsewhere) = bound_to {
             self.engine.assume(pod, elsewhere);
@@ -291,8 +291,14 @@ impl OfflineScheduler {
         if let Some(profile) = self.engine.profile(&pod.spec.scheduler_name) {
             profile.unreserve(pod, node);
         }
-        self.assumed_objects.restore(self.engine.cluster_mut(), &pod.uid);
+        let restored = self.assumed_objects.restore(self.engine.cluster_mut(), &pod.uid);
         self.engine.cluster_mut().remove_pod(&pod.key());
+        // Devices that were chosen and not given after all are free for others.
+        for Restored { before, after } in restored {
+            if before.kind() == Kind::ResourceClaim {
+                self.happened(Change::Other(Some(&before), after.as_ref()));
+            }
+        }
     }
 
     fn park_failed(&mut self, pod: &Pod, failed: &BindingFailure) {

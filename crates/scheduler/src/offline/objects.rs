@@ -16,6 +16,7 @@ use supercargo_framework::{
 };
 use supercargo_model::{
     Key, Labels, Name, Pod,
+    devices::ResourceClaim,
     object::{Kind, Object},
     pod::PodSpec,
     storage::{PersistentVolume, PersistentVolumeClaim},
@@ -26,6 +27,7 @@ use super::OfflineScheduler;
 impl OfflineScheduler {
     /// Does what a plugin's request asks for.
     pub(super) fn answer(&mut self, request: &ApiRequest) -> Result<Value, ApiError> {
+        let request = &*self.with_name(request);
         let Some(kind) = self.kind_of(request) else { return self.objects.answer(request) };
         let (path, before) = (object_path(request), self.stored(kind, &request.key));
         let written = before.as_ref().map(as_json);
@@ -56,9 +58,23 @@ impl OfflineScheduler {
                 };
                 self.object_is(object.clone());
                 self.volumes_follow(&object);
+                self.devices_follow(&object);
             }
         }
         Ok(answered)
+    }
+
+    /// What is made without a name gets one.
+    fn with_name<'r>(&mut self, request: &'r ApiRequest) -> Cow<'r, ApiRequest> {
+        let beginning = request.body["metadata"]["generateName"].as_str();
+        match beginning.filter(|_| request.verb == Verb::Create && request.key.name.is_empty()) {
+            Some(beginning) => {
+                let name = format!("{beginning}{:05}", self.objects.new_version());
+                let key = Key::new(request.key.namespace.clone(), name);
+                Cow::Owned(ApiRequest { key, ..request.clone() })
+            }
+            None => Cow::Borrowed(request),
+        }
     }
 
     /// The kind that a request is about, if the cluster keeps its objects.
@@ -160,6 +176,7 @@ impl OfflineScheduler {
         if let Some(gone) = self.engine.cluster_mut().remove_pod(key).filter(|_| is_there) {
             self.pod_has_changed(Some(&gone), None);
         }
+        self.claims_follow(uid);
     }
 
     /// A pod has come to a node, has changed there, or has left it.
@@ -185,7 +202,7 @@ impl OfflineScheduler {
         }
     }
 
-    fn happened(&mut self, change: Change<'_>) {
+    pub(super) fn happened(&mut self, change: Change<'_>) {
         let happened = change.happened();
         if !happened.events.is_empty() {
             let at = At { now: self.now(), cluster: self.engine.cluster() };
@@ -196,7 +213,14 @@ impl OfflineScheduler {
 
 /// Whether plugins are shown objects of a kind that they have not made.
 fn is_shown(kind: Kind) -> bool {
-    matches!(kind, Kind::Pod | Kind::PersistentVolume | Kind::PersistentVolumeClaim | Kind::Custom(_))
+    matches!(
+        kind,
+        Kind::Pod
+            | Kind::PersistentVolume
+            | Kind::PersistentVolumeClaim
+            | Kind::ResourceClaim
+            | Kind::Custom(_)
+    )
 }
 
 fn not_shown(kind: Kind) -> ApiError {
@@ -229,6 +253,7 @@ fn read(kind: Kind, json: &Value) -> Result<Object, ApiError> {
 fn uid_of(object: &Object) -> Name {
     match object {
         Object::PersistentVolumeClaim(claim) => claim.uid.clone(),
+        Object::ResourceClaim(claim) => claim.uid.clone(),
         Object::Custom(object) => object.uid.clone(),
         _ => Name::default(),
     }
@@ -240,6 +265,7 @@ fn as_json(object: &Object) -> Option<Value> {
         Object::Pod(pod) => Some(pod_as_json(pod)),
         Object::PersistentVolume(volume) => Some(volume_as_json(volume)),
         Object::PersistentVolumeClaim(claim) => Some(claim_as_json(claim)),
+        Object::ResourceClaim(claim) => Some(resource_claim_as_json(claim)),
         Object::Custom(object) => {
             let mut json = (*object.content).clone();
             json["metadata"]["resourceVersion"] = (*object.version.0).into();
@@ -286,6 +312,10 @@ fn pod_as_json(pod: &Pod) -> Value {
     if let Some(node) = &pod.nominated_node {
         json["status"]["nominatedNodeName"] = (**node).into();
     }
+    if let Some(claims) = &pod.claims {
+        json["status"]["resourceClaimStatuses"] = json!(claims.generated);
+        json["status"]["extendedResourceClaimStatus"] = json!(claims.extended);
+    }
     json
 }
 
@@ -316,6 +346,23 @@ fn claim_as_json(claim: &PersistentVolumeClaim) -> Value {
         },
         "spec": {"storageClassName": claim.storage_class.as_deref(), "volumeName": &*claim.volume},
         "status": {"phase": &*claim.phase},
+    });
+    with_deletion(json, claim.terminating)
+}
+
+fn resource_claim_as_json(claim: &ResourceClaim) -> Value {
+    let mut status = json!({"devices": claim.devices, "reservedFor": claim.reserved_for});
+    if let Some(allocation) = &claim.allocation {
+        status["allocation"] = json!(allocation);
+    }
+    let json = json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+        "metadata": {
+            "name": &*claim.name, "namespace": &*claim.namespace, "uid": &*claim.uid,
+            "resourceVersion": &*claim.version.0,
+        },
+        "spec": {},
+        "status": status,
     });
     with_deletion(json, claim.terminating)
 }
@@ -352,6 +399,10 @@ fn edited(before: Object, json: &Value) -> Result<Object, ApiError> {
                 phase,
                 ..before
             })
+        }
+        (Object::ResourceClaim(before), Object::ResourceClaim(now)) => {
+            let ResourceClaim { version, allocation, reserved_for, devices, .. } = now;
+            Object::ResourceClaim(ResourceClaim { version, allocation, reserved_for, devices, ..before })
         }
         (_, now) => now,
     })

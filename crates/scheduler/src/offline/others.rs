@@ -1,11 +1,13 @@
 //! What others do in a cluster, as far as it follows from what plugins write. The kubelet ends a pod that was deleted, when
 //! its grace period is over. The volume controller binds a claim to the volume that was given to it, and provisioners make
-//! one for a claim that was sent to a node, at once.
+//! one for a claim that was sent to a node, at once. So do the drivers of devices that must get ready, and the claim controller
+//! takes the devices of a pod that is gone.
 
 use std::{sync::Arc, time::Duration};
 
 use supercargo_model::{
-    Key, Labels, Name, Pod, ResourceVersion,
+    Key, Kind, Labels, Name, Pod, ResourceVersion,
+    devices::{AllocatedDevice, AllocatedDeviceStatus, DeviceCondition, ResourceClaim},
     object::Object,
     selector::{NodeSelector, NodeSelectorTerm, Requirement},
     storage::{
@@ -164,5 +166,63 @@ impl OfflineScheduler {
 
     fn new_version(&mut self) -> ResourceVersion {
         ResourceVersion(self.objects.new_version().into())
+    }
+}
+
+/// Drivers of devices, and the claim controller.
+impl OfflineScheduler {
+    /// A plugin has written an object: if it is a claim whose devices must get ready, they do.
+    pub(super) fn devices_follow(&mut self, written: &Object) {
+        let Object::ResourceClaim(claim) = written else { return };
+        let results = claim.allocation.iter().flat_map(|allocation| &allocation.devices.results);
+        let is_told = |device: &AllocatedDevice| {
+            let same = |status: &AllocatedDeviceStatus| {
+                status.driver == device.driver && status.pool == device.pool && status.device == device.device
+            };
+            claim.devices.iter().any(same)
+        };
+        let waiting = results.filter(|device| !device.binding_conditions.is_empty() && !is_told(device));
+        let told: Vec<AllocatedDeviceStatus> = waiting.map(ready).collect();
+        if !told.is_empty() {
+            let devices = claim.devices.iter().cloned().chain(told).collect();
+            let version = self.new_version();
+            self.object_is(Object::ResourceClaim(ResourceClaim { version, devices, ..claim.clone() }));
+        }
+    }
+
+    /// A pod is gone: its own claims go with it, and others that nobody else uses give their devices back.
+    pub(super) fn claims_follow(&mut self, pod_uid: &str) {
+        let claims = self.engine.cluster().devices().claims();
+        let used = claims.filter(|claim| claim.is_reserved_for(pod_uid) || claim.is_controlled_by(pod_uid));
+        let used: Vec<ResourceClaim> = used.map(|claim| (**claim).clone()).collect();
+        for mut claim in used {
+            if claim.is_controlled_by(pod_uid) {
+                self.object_is_gone(Kind::ResourceClaim, &claim.key());
+                continue;
+            }
+            claim.reserved_for.retain(|consumer| *consumer.uid != *pod_uid);
+            if claim.reserved_for.is_empty() {
+                claim.allocation = None;
+                claim.devices.clear();
+            }
+            let version = self.new_version();
+            self.object_is(Object::ResourceClaim(ResourceClaim { version, ..claim }));
+        }
+    }
+}
+
+fn ready(device: &AllocatedDevice) -> AllocatedDeviceStatus {
+    let condition = |kind: &Name| DeviceCondition {
+        kind: kind.clone(),
+        status: "True".into(),
+        reason: "Ready".into(),
+        message: Name::default(),
+    };
+    AllocatedDeviceStatus {
+        driver: device.driver.clone(),
+        pool: device.pool.clone(),
+        device: device.device.clone(),
+        share_id: device.share_id.clone(),
+        conditions: device.binding_conditions.iter().map(condition).collect(),
     }
 }

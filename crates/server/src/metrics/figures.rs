@@ -82,6 +82,7 @@ impl Metrics {
             "cache": by_label(of("scheduler_cache_size"), "type"),
             "preemption": {
                 "attempts": sum(of("scheduler_preemption_attempts_total")),
+                "made": observations(of("scheduler_preemption_victims")),
                 "victims": sum(of("scheduler_preemption_victims")),
             },
             "extenders": extenders(&families),
@@ -104,6 +105,12 @@ fn label<'m>(metric: &'m Metric, name: &str) -> &'m str {
 
 fn sum(family: Option<&MetricFamily>) -> f64 {
     family.into_iter().flat_map(|family| family.get_metric()).map(amount).sum()
+}
+
+/// How often a histogram was told something.
+fn observations(family: Option<&MetricFamily>) -> u64 {
+    let metrics = family.into_iter().flat_map(|family| family.get_metric());
+    metrics.map(|metric| metric.get_histogram().get_sample_count()).sum()
 }
 
 fn by_label(family: Option<&MetricFamily>, name: &str) -> BTreeMap<String, f64> {
@@ -179,6 +186,8 @@ mod tests {
         profile.attempted(Attempt::Scheduled, Duration::from_millis(1));
         metrics.scheduling.decided(Path::Fast, Duration::from_micros(8));
         metrics.queues.pending(Queue::Active, 7);
+        // Two looked for room, and one found some.
+        metrics.scheduling.preemption_attempted();
         metrics.scheduling.preemption_attempted();
         metrics.scheduling.preemption_chose(3);
         metrics.extenders.called("a", ExtenderVerb::Filter, ExtenderResult::Failed, Duration::ZERO);
@@ -187,7 +196,7 @@ mod tests {
         assert_eq!(figures["attempts"]["scheduled"], 2.0, "{figures}");
         assert_eq!(figures["decisions"]["fast"], 1.0, "{figures}");
         assert_eq!(figures["queues"]["active"], 7.0, "{figures}");
-        assert_eq!(figures["preemption"], json!({"attempts": 1.0, "victims": 3.0}));
+        assert_eq!(figures["preemption"], json!({"attempts": 2.0, "made": 1, "victims": 3.0}));
         assert_eq!(figures["extenders"]["a"], json!({"failed": 1.0}));
         assert_eq!(figures["guests"]["g"], json!({"failures": 1.0}));
     }

@@ -127,6 +127,16 @@ label! {
 }
 
 label! {
+    /// How making a claim, or waiting for a device, has ended.
+    AwaitedStatus {
+        Success = "success",
+        Failure = "failure",
+        Timeout = "timeout",
+        Error = "error",
+    }
+}
+
+label! {
     /// Steps in the older summary of scheduling.
     Operation {
         PredicateEvaluation = "predicate_evaluation",

@@ -7,7 +7,7 @@ use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, I
 use super::{
     define::{Define, exponential},
     figures::DecisionTimes,
-    labels::{Cached, Hint, Operation, Path, Queue, Status, Success, Task, VolumeStage},
+    labels::{AwaitedStatus, Cached, Hint, Operation, Path, Queue, Status, Success, Task, VolumeStage},
     summary::Summary,
     supercargo::Own,
 };
@@ -28,6 +28,9 @@ pub struct Scheduling {
     preemption_duration: HistogramVec,
     permit_wait: HistogramVec,
     volume_errors: IntCounterVec,
+    claims_created: IntCounterVec,
+    conditions_awaited: IntCounterVec,
+    device_wait: HistogramVec,
     cached: Vec<IntGauge>,
     tasks: Vec<IntGauge>,
     steps: Summary,
@@ -99,6 +102,22 @@ impl Scheduling {
                 "Failed steps of volume scheduling.",
                 &["operation"],
             ),
+            claims_created: define.counters(
+                "scheduler_resourceclaim_creates_total",
+                "Claims made for the extended resources of pods, by how that ended.",
+                &["status"],
+            ),
+            conditions_awaited: define.counters(
+                "scheduler_dra_bindingconditions_allocations_total",
+                "Devices that had to become ready before their pod was bound, by how that ended.",
+                &["profile", "driver", "status"],
+            ),
+            device_wait: define.histograms(
+                "scheduler_dra_bindingconditions_wait_duration_seconds",
+                "How long pods waited for their devices to become ready, by how that ended.",
+                exponential(0.1, 2.0, 14),
+                &["profile", "driver", "status"],
+            ),
             cached: Cached::ALL.iter().map(|kind| cached.with_label_values(&[kind.as_str()])).collect(),
             tasks: Task::ALL.iter().map(|task| tasks.with_label_values(&[task.as_str()])).collect(),
             steps: define.known(Summary::new(clock)),
@@ -119,6 +138,27 @@ impl Scheduling {
         let label = if attempts >= MANY_ATTEMPTS { "15+".to_owned() } else { attempts.to_string() };
         self.sli.with_label_values(&[&label]).observe(since_first_attempt.as_secs_f64());
         self.attempts.observe(f64::from(attempts));
+    }
+
+    /// A claim for a pod's extended resources was made, or could not be.
+    pub fn claim_created(&self, status: AwaitedStatus) {
+        self.claims_created.with_label_values(&[status.as_str()]).inc();
+    }
+
+    /// A pod has waited for a device; whether it was this one that had to become ready.
+    pub fn device_awaited(
+        &self,
+        profile: &str,
+        driver: &str,
+        has_conditions: bool,
+        status: AwaitedStatus,
+        took: Duration,
+    ) {
+        let labels = [profile, driver, status.as_str()];
+        self.device_wait.with_label_values(&labels).observe(took.as_secs_f64());
+        if has_conditions {
+            self.conditions_awaited.with_label_values(&labels).inc();
+        }
     }
 
     /// That pod had been flushed from the unschedulable ones because of its time there.

@@ -17,6 +17,8 @@ pub struct Own {
     dynamic_scoring_missing: IntGauge,
     wasm_errors: IntCounterVec,
     wasm_reloads: IntCounterVec,
+    trace_spans_exported: IntCounter,
+    trace_spans_dropped: IntCounter,
 }
 
 impl Own {
@@ -59,11 +61,27 @@ impl Own {
                 "Changed files of WebAssembly plugins: loaded, or refused so that the old one stays.",
                 &["plugin", "result"],
             ),
+            trace_spans_exported: define
+                .counter("supercargo_trace_spans_exported_total", "Spans that the collector of --tracing-endpoint has taken."),
+            trace_spans_dropped: define.counter(
+                "supercargo_trace_spans_dropped_total",
+                "Spans that were not exported: too many waited, or the collector did not take them.",
+            ),
         }
     }
 
     pub(super) fn decisions(&self) -> Vec<IntCounter> {
         Path::ALL.iter().map(|path| self.decisions.with_label_values(&[path.as_str()])).collect()
+    }
+
+    /// The collector has taken so many spans.
+    pub fn spans_exported(&self, count: usize) {
+        self.trace_spans_exported.inc_by(count as u64);
+    }
+
+    /// So many spans are lost.
+    pub fn spans_dropped(&self, count: usize) {
+        self.trace_spans_dropped.inc_by(count as u64);
     }
 
     /// The watch on this resource ended and is begun again.

@@ -338,7 +338,7 @@ class DecisionView {
   }
 
   tellRejected() {
-    const { rejections, ruledOut, kinds, skippedPlugins } = this.current.explanation;
+    const { rejections, ruledOut, kinds, skippedPlugins, allotments = [] } = this.current.explanation;
     const names = (nodes) => [nodes.slice(0, 200).map((name) => [h("button", { type: "button", class: "link", on: { click: () => this.whyNot(name) } }, name), " "]),
       nodes.length > 200 ? `and ${count(nodes.length - 200)} more` : null];
     const group = (plugin, reason, nodes) => {
@@ -346,7 +346,9 @@ class DecisionView {
       return h("details", {}, h("summary", {}, h("b", {}, count(nodes.length)), ` ${reason} `, h("small", { class: "faint" }, [plugin, alike].filter(Boolean).join(" · "))), h("p", { class: "names" }, names(nodes)));
     };
     const all = rejections.reduce((sum, one) => sum + one.count, 0) + (ruledOut?.nodes.length ?? 0);
-    fill(this.rejected, h("h2", {}, `Refused: ${number(all, "node")}`),
+    fill(this.rejected,
+      allotments.map(({ node, plugin, details }) => [h("h2", {}, `Allotted on ${node} by ${plugin}`), h("ul", {}, details.map(({ text }) => h("li", {}, text)))]),
+      h("h2", {}, `Refused: ${number(all, "node")}`),
       rejections.map(({ plugin, reason, nodes }) => group(plugin, reason, nodes)),
       ruledOut ? group("ruled out unseen", ruledOut.reason, ruledOut.nodes) : null,
       skippedPlugins.length ? h("p", { class: "faint" }, `Plugins that skipped this pod: ${skippedPlugins.join(", ")}.`) : null);

@@ -89,7 +89,7 @@ function showFigures(place, now) {
     tile("Scheduled", count(attempts.scheduled ?? 0), `${count(attempts.unschedulable ?? 0)} times in vain, ${number(attempts.error ?? 0, "error")}`),
     tile("On the fast path", all ? `${Math.round(100 * fast / all)} %` : "–", `of ${number(all, "decision")}`),
     tile("Queue", count(Object.values(queues).reduce((sum, one) => sum + one, 0)), queueWords || "nobody waits"),
-    tile("Preemptions", count(preemption.attempts), `${number(preemption.victims, "pod")} evicted`),
+    tile("Preemptions", count(preemption.made), `${number(preemption.victims, "pod")} evicted, ${number(preemption.attempts, "attempt")}`),
     tile("Known", number(cache.nodes ?? 0, "node"), `${number(cache.pods ?? 0, "pod")}, ${count(cache.assumed_pods ?? 0)} being bound`),
     tile("Leader", LEADER[leader.state] ?? leader.state, leader.holder || "this one decides alone"),
     tile("Up for", span(now.uptimeSeconds)));

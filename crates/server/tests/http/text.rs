@@ -5,8 +5,9 @@ use std::{collections::BTreeSet, time::Duration};
 use supercargo_server::{
     Clock,
     metrics::{
-        Attempt, BuildInfo, CONTENT_TYPE, Cached, Call, ExtenderResult, ExtenderVerb, ExtensionPoint, Hint,
-        Method, Metrics, Operation, Path, Queue, Reload, ScoreAnomaly, Status, Success, Task, VolumeStage,
+        Attempt, AwaitedStatus, BuildInfo, CONTENT_TYPE, Cached, Call, ExtenderResult, ExtenderVerb,
+        ExtensionPoint, Hint, Method, Metrics, Operation, Path, Queue, Reload, ScoreAnomaly, Status, Success,
+        Task, VolumeStage,
     },
 };
 
@@ -39,6 +40,10 @@ fn measure_everything(metrics: &Metrics) {
     Success::ALL.iter().for_each(|&result| scheduling.preemption_ended(result, TOOK));
     Status::ALL.iter().for_each(|&result| scheduling.waited_on_permit(result, TOOK));
     VolumeStage::ALL.iter().for_each(|&stage| scheduling.volume_error(stage));
+    for status in AwaitedStatus::ALL.iter().copied() {
+        scheduling.claim_created(status);
+        scheduling.device_awaited("default-scheduler", "gpu.example.com", true, status, TOOK);
+    }
     Cached::ALL.iter().for_each(|&kind| scheduling.cached(kind, 5));
     Task::ALL.iter().for_each(|&task| drop(scheduling.task(task)));
     Operation::ALL.iter().for_each(|&operation| scheduling.step(operation, TOOK));
@@ -91,6 +96,7 @@ type Sample = (String, Vec<(String, String)>, f64);
 /// A family: its name, its type, its samples.
 struct Family {
     name: String,
+    help: String,
     kind: String,
     samples: Vec<Sample>,
 }
@@ -110,7 +116,7 @@ fn parse(text: &str) -> Vec<Family> {
         while let Some(line) = lines.next_if(|line| !line.starts_with('#')) {
             samples.push(sample(line));
         }
-        families.push(Family { name: name.to_owned(), kind, samples });
+        families.push(Family { name: name.to_owned(), help: help.to_owned(), kind, samples });
     }
     families.iter().for_each(check);
     families
@@ -150,7 +156,7 @@ fn word(text: &str) -> String {
 
 /// Samples belong to their family, no series comes twice, and a histogram's buckets rise to its count.
 fn check(family: &Family) {
-    let Family { name, kind, samples } = family;
+    let Family { name, kind, samples, .. } = family;
     let mut seen = BTreeSet::new();
     for (sample, labels, _) in samples {
         let suffix = sample.strip_prefix(&**name).expect(sample);
@@ -177,7 +183,7 @@ fn check(family: &Family) {
 }
 
 /// `name type labels buckets`, as in the golden list.
-fn describe(Family { name, kind, samples }: &Family) -> String {
+fn describe(Family { name, kind, samples, .. }: &Family) -> String {
     let special =
         |label: &str| label == "le" && kind == "histogram" || label == "quantile" && kind == "summary";
     let labels: BTreeSet<&str> =
@@ -223,6 +229,57 @@ async fn names_types_labels_and_buckets_are_those_of_the_list() {
     let here = |line: &&str| cfg!(target_os = "linux") || !line.starts_with("process_");
     let expected: Vec<&str> = golden.lines().filter(here).collect();
     assert_eq!(found, expected, "if this is meant: UPDATE_GOLDEN=1 cargo test -p supercargo-server");
+}
+
+/// The metrics' reference, as docs/metrics.md has it.
+fn reference(families: &[Family]) -> String {
+    let row = |family: &Family| {
+        let description = describe(family);
+        let labels = description.split(' ').nth(2).unwrap_or("-").replace('-', "").replace(',', ", ");
+        let help = family.help.replace('|', "\\|");
+        format!("| `{}` | {} | {labels} | {help} |\n", family.name, family.kind)
+    };
+    let table = |title: &str, belongs: &dyn Fn(&str) -> bool| {
+        let rows: String = families.iter().filter(|family| belongs(&family.name)).map(row).collect();
+        format!("\n## {title}\n\n| name | type | labels | what it measures |\n|---|---|---|---|\n{rows}")
+    };
+    [
+        table("Scheduling, by kube-scheduler's names", &|name| name.starts_with("scheduler_")),
+        table("What only Supercargo has", &|name| name.starts_with("supercargo_")),
+        table("Requests to the API server, leader election", &|name| {
+            name.starts_with("rest_client_") || name.starts_with("leader_election_")
+        }),
+        table("The process, its version and its health", &|name| {
+            name.starts_with("process_") || name.starts_with("kubernetes_")
+        }),
+        table("Pods' requests and limits, at /metrics/resources", &|name| name.starts_with("kube_pod_")),
+    ]
+    .concat()
+}
+
+#[tokio::test]
+async fn the_reference_in_the_documents_is_that_of_the_code() {
+    let server = Setup::default().start().await;
+    measure_everything(&server.metrics);
+    get(server.address, "/readyz", &[]).await;
+    let mut families = Vec::new();
+    for path in ["/metrics", "/metrics/resources", "/metrics/slis"] {
+        families.extend(parse(&get(server.address, path, &[ANN]).await.body));
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+    let text = std::fs::read_to_string(path).expect("the page");
+    const BEGIN: &str = "<!-- metrics -->\n";
+    let (before, rest) = text.split_once(BEGIN).expect("where the tables begin");
+    let (_, after) = rest.split_once("<!-- /metrics -->").expect("where they end");
+    let expected = format!("{before}{BEGIN}{}\n<!-- /metrics -->{after}", reference(&families));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, &expected).expect("the page can be written");
+        return;
+    }
+    assert!(
+        text == expected,
+        "docs/metrics.md is stale: UPDATE_DOCS=1 cargo test -p supercargo-server --test http"
+    );
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Why not this node: who refuses it, or how far it is behind.
 
 use supercargo_engine::Outcome;
-use supercargo_framework::{preemption::Rejection, registry::Point};
+use supercargo_framework::{details::Detail, preemption::Rejection, registry::Point};
 
 use super::{Decision, Deserialize, Explained, Map, Name, NodeScores, Objection, Serialize, Value};
 
@@ -68,7 +68,7 @@ pub struct ObjectionReport {
     pub details: Vec<DetailReport>,
 }
 
-/// One thing that is in the way.
+/// One thing that is in the way, or that is allotted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DetailReport {
@@ -151,6 +151,12 @@ fn reports(decision: &Decision, node: &Name, objections: &[Objection]) -> Vec<Ob
     reports
 }
 
+impl DetailReport {
+    pub(super) fn new(detail: &Detail) -> Self {
+        Self { text: detail.text.clone(), facts: detail.facts.clone() }
+    }
+}
+
 impl ObjectionReport {
     fn new(objection: &Objection) -> Self {
         let details = objection.details.iter();
@@ -161,9 +167,7 @@ impl ObjectionReport {
             reasons: objection.status.reasons.iter().map(ToString::to_string).collect(),
             reported: false,
             for_nominated: objection.for_nominated,
-            details: details
-                .map(|detail| DetailReport { text: detail.text.clone(), facts: detail.facts.clone() })
-                .collect(),
+            details: details.map(DetailReport::new).collect(),
         }
     }
 }

@@ -20,6 +20,7 @@ use clap::Parser;
 use supercargo_framework::bugs::{self, Bug};
 use supercargo_simulation::soak::{
     BrokenRule, LifeOutcome, Plan, SimulationRule, SoakTally, paced_plan, plan, run, shrink, soak_registry,
+    with_devices,
 };
 
 /// How often progress is told.
@@ -49,12 +50,18 @@ struct Arguments {
     /// Do not stop at the first broken rule; list the seeds that break one
     #[arg(long)]
     keep_going: bool,
+    /// Let there be devices in every cluster, with drivers that come late, vanish and come back, and claims to them
+    #[arg(long)]
+    devices: bool,
     /// Switch a known bug on, to see that it is found
     #[arg(long, value_name = "NAME", value_parser = bug)]
     bug: Option<Bug>,
     /// Tell which of so many seeds, from --seed on, find each known bug (or the one of --bug)
     #[arg(long, value_name = "SEEDS", default_value_t = 0)]
     find_bugs: u64,
+    /// Of those, only seeds whose plan (JSON) contains this text, or several
+    #[arg(long, value_name = "TEXT")]
+    having: Vec<String>,
     /// Add what was simulated to the counts in a file (JSON)
     #[arg(long, value_name = "FILE")]
     tally: Option<PathBuf>,
@@ -127,7 +134,8 @@ fn soak(arguments: &Arguments) -> io::Result<bool> {
 
 /// The plan of a seed; known bugs are looked for where time passes quickly.
 fn plan_of(arguments: &Arguments, seed: u64) -> Plan {
-    if arguments.bug.is_some() { plan(seed) } else { paced_plan(seed) }
+    let plan = if arguments.bug.is_some() { plan(seed) } else { paced_plan(seed) };
+    if arguments.devices { with_devices(plan) } else { plan }
 }
 
 fn first_rule(outcome: &LifeOutcome) -> Option<SimulationRule> {
@@ -147,7 +155,11 @@ fn find_bugs(arguments: &Arguments, seeds: u64) -> io::Result<bool> {
     let mut all_found = true;
     for bug in wanted {
         let (mut found, mut tried, name) = (Vec::new(), 0, bug.name());
-        for seed in arguments.seed..arguments.seed + seeds {
+        let is_meant = |seed: &u64| {
+            let plan = serde_json::to_string(&plan(*seed)).unwrap_or_default();
+            arguments.having.iter().all(|text| plan.contains(text))
+        };
+        for seed in (arguments.seed..arguments.seed + seeds).filter(is_meant) {
             tried += 1;
             let broken = rules(seed, Some(bug));
             if !broken.is_empty() && *sound.entry(seed).or_insert_with(|| rules(seed, None).is_empty()) {

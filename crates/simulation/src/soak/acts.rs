@@ -11,11 +11,17 @@ use super::{
     objects::{self, FOREIGN_SCHEDULER, KINDS, NAMESPACES, SECOND_SCHEDULER, Wanted},
     plan::{Act, ExtenderMode, FaultyVerb, GuestMode, RequestFault},
     rules::{name_of, text},
-    run::Simulation,
+    run::{Replica, Simulation},
 };
 
 /// How long pods outlive their node's object.
 const ORPHANS_END_AFTER: Duration = Duration::from_secs(40);
+/// How long news are on their way.
+const HEARD_AFTER: Duration = Duration::from_millis(2);
+/// How long watches are late when a leader goes.
+const LATE_FOR: Duration = Duration::from_secs(40);
+/// How many times less late the watch of the leader that goes is.
+const LEADER_IS_LESS_LATE: u32 = 10;
 
 /// Something that follows from what was done before.
 pub(super) enum Later {
@@ -86,6 +92,7 @@ impl Simulation<'_> {
                 self.create(objects::odd_node(&name, pick));
             }
             Act::RaceNewest { sort, pick } => self.race_newest(sort, pick),
+            Act::Devices { sort, pick } => self.act_on_devices(sort, pick),
             Act::RelabelNamespace { pick } => {
                 let tier = if pick.is_multiple_of(2) { json!("gold") } else { Value::Null };
                 let name = NAMESPACES[(pick / 2 % 3) as usize];
@@ -279,6 +286,7 @@ impl Simulation<'_> {
                     }
                 }
             }
+            Act::LeaderGoes { .. } => self.leader_goes(act),
             Act::Extender { mode, seconds } => {
                 self.extender.set(mode);
                 self.rules.extender_changed();
@@ -344,6 +352,38 @@ impl Simulation<'_> {
         }
     }
 
+    fn leader_goes(&mut self, act: &Act) {
+        let Act::LeaderGoes { template, count, after_millis, late_millis, frozen_seconds } = *act else {
+            return;
+        };
+        let leads = |replica: &Replica| !replica.elects || self.rules.leads(&replica.process_name());
+        let Some(leader) = self.replicas.iter().position(leads) else { return };
+        let late = Duration::from_millis(late_millis);
+        self.replicas[leader].link.set_watch_slower("pods", late / LEADER_IS_LESS_LATE);
+        (0..count).for_each(|_| self.create_pod(template, false, 0));
+        // The others know that the pods wait, and not what becomes of them.
+        self.executor.run_for(HEARD_AFTER);
+        for index in (0..self.replicas.len()).filter(|index| *index != leader) {
+            self.replicas[index].link.set_watch_slower("pods", late);
+            self.after(LATE_FOR, Later::LinkMended(index));
+        }
+        self.executor.run_for(late / LEADER_IS_LESS_LATE + Duration::from_millis(after_millis));
+        match frozen_seconds {
+            0 => self.stays_away(leader),
+            seconds => self.happens_to_scheduler(&Act::Pause { process: 0, seconds }, leader),
+        }
+        (0..count).for_each(|_| self.create_pod(template, false, 0));
+    }
+
+    /// A scheduler is asked to stop, and does not come back before another could lead.
+    fn stays_away(&mut self, index: usize) {
+        if let Some(process) = self.replicas[index].process.take() {
+            process.stop();
+            self.replicas[index].away = true;
+            self.after(LATE_FOR, Later::Start(index));
+        }
+    }
+
     /// Something that was done before has its consequence.
     pub(super) fn happens(&mut self, later: Later) {
         match later {
@@ -406,7 +446,7 @@ impl Simulation<'_> {
     }
 
     /// One of those that are meant, if there are any.
-    fn pick(&self, resource: &str, pick: u64, is_meant: impl Fn(&Value) -> bool) -> Option<Value> {
+    pub(super) fn pick(&self, resource: &str, pick: u64, is_meant: impl Fn(&Value) -> bool) -> Option<Value> {
         let mut meant: Vec<Value> = self.all(resource).into_iter().filter(is_meant).collect();
         let index = pick.checked_rem(meant.len() as u64)?;
         Some(meant.swap_remove(index as usize))
@@ -483,7 +523,7 @@ impl Simulation<'_> {
     }
 
     /// A name that nothing else has.
-    fn name(&mut self, of: &str) -> String {
+    pub(super) fn name(&mut self, of: &str) -> String {
         self.named += 1;
         format!("{of}-{}", self.named)
     }
@@ -500,7 +540,7 @@ impl Simulation<'_> {
         created.ok()
     }
 
-    fn update(&self, object: Value) {
+    pub(super) fn update(&self, object: Value) {
         self.tried(self.server.update(object).map(drop));
     }
 
@@ -508,7 +548,7 @@ impl Simulation<'_> {
         self.tried(self.server.patch(resource, namespace, name, PatchKind::Merge, patch).map(drop));
     }
 
-    fn delete(&self, resource: &str, object: &Value) {
+    pub(super) fn delete(&self, resource: &str, object: &Value) {
         let (namespace, name) =
             (text(object, &["metadata", "namespace"]), text(object, &["metadata", "name"]));
         self.tried(self.server.delete(resource, namespace, name));

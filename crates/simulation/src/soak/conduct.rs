@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::Value;
 use supercargo_live::world::Request;
 
-use super::rules::{SimulationRule, text};
+use super::rules::{Amounts, SimulationRule, demand, is_plain, text};
 
 /// What is known of pods and of what was sent about them.
 #[derive(Default)]
@@ -19,6 +19,8 @@ pub(super) struct Conduct {
     leaving: BTreeMap<String, u64>,
     /// How important pods are, by uid.
     priorities: BTreeMap<String, i64>,
+    /// What pods ask for where amounts alone say where they fit, by uid.
+    plain_demands: BTreeMap<String, Amounts>,
 }
 
 /// A request that the server has answered.
@@ -46,7 +48,15 @@ impl Conduct {
             self.leaving.entry(text(pod, &["metadata", "uid"]).to_owned()).or_insert(version);
         }
         let priority = pod["spec"]["priority"].as_i64().unwrap_or(0);
-        self.priorities.insert(text(pod, &["metadata", "uid"]).to_owned(), priority);
+        let uid = text(pod, &["metadata", "uid"]);
+        if self.priorities.insert(uid.to_owned(), priority).is_none() && is_plain(pod) {
+            self.plain_demands.insert(uid.to_owned(), demand(pod));
+        }
+    }
+
+    /// What a pod asks for, if amounts alone say where it fits.
+    pub(super) fn plain_demand(&self, uid: &str) -> Option<&Amounts> {
+        self.plain_demands.get(uid)
     }
 
     pub(super) fn priority(&self, uid: &str) -> i64 {

@@ -3,12 +3,14 @@
 //! Each seed does only some of the things that can be done, and lets only some things go wrong: what hides behind much
 //! else comes to light in a run that has little else.
 
-use super::objects::UNUSUAL_TEMPLATES;
+use super::objects::{EXTENDED_TEMPLATE, UNUSUAL_TEMPLATES};
 use super::plan::{Act, ExtenderMode, FaultyVerb, GuestMode, Plan, PlannedSetup, PlannedStep, RequestFault};
 use crate::random::SeededRandom;
 
 /// The longest pause between two steps, in milliseconds, for the busiest and the quietest seeds.
 const PAUSES_MILLIS: [u64; 6] = [400, 2_000, 8_000, 30_000, 120_000, 240_000];
+/// How many pods of a thousand an extender is asked about at least, where there is one.
+const EXTENDED_SHARE: u64 = 300;
 /// Claims that wait for so long wait for ever.
 const NEVER_MILLIS: u64 = 1_000_000_000;
 /// How many steps there are between two looks.
@@ -19,7 +21,7 @@ const LOOKS: (u64, u64) = (1, 4);
 const PACES: [u64; 3] = [1, 10, 60];
 /// What can be done besides creating pods and nodes, and what can go wrong: so many sorts.
 const DEEDS: u64 = 27;
-const FAULTS: u64 = 16;
+const FAULTS: u64 = 17;
 /// The first seeds are plainer: without races, guests, late permissions, heartbeats and what makes no sense. They have the
 /// first sorts only.
 const PLAIN_SEEDS: u64 = 100;
@@ -27,7 +29,8 @@ const PLAIN_DEEDS: u64 = 25;
 const PLAIN_FAULTS: u64 = 14;
 /// How often nodes of a cluster that lives slowly tell that they are well, at least: kubelets do it every five minutes.
 const SLOW_HEARTBEAT_SECONDS: u64 = 300;
-/// How soon after a pod is made something happens to it, in milliseconds: while it is being scheduled or bound, or after.
+/// How soon after a pod is made something happens to it or its scheduler, in milliseconds: while it is being scheduled or
+/// bound, or after.
 const RACES_WITHIN_MILLIS: u64 = 12;
 
 /// The plan of a seed.
@@ -35,7 +38,7 @@ pub fn plan(seed: u64) -> Plan {
     let random = &mut SeededRandom::new(seed);
     let is_plain = seed < PLAIN_SEEDS;
     let setup = setup(random, is_plain);
-    let drawn = Swarm::new(random, is_plain);
+    let drawn = Swarm::new(random, &setup, is_plain);
     let (mut steps, mut now) = (Vec::new(), 1_000);
     let longest_pause = *random.one_of(&PAUSES_MILLIS);
     // Something to begin with.
@@ -123,26 +126,33 @@ struct Swarm {
     templates: Vec<u64>,
     /// Whether things happen to pods as soon as they are made.
     races: bool,
+    /// How many pods of a thousand are some that an extender is asked about.
+    extended_share: u64,
 }
 
 impl Swarm {
-    fn new(random: &mut SeededRandom, is_plain: bool) -> Self {
+    fn new(random: &mut SeededRandom, setup: &PlannedSetup, is_plain: bool) -> Self {
         let (all_deeds, all_faults) = if is_plain { (PLAIN_DEEDS, PLAIN_FAULTS) } else { (DEEDS, FAULTS) };
         let (many_deeds, many_faults) = (random.within(150, 900), *random.one_of(&[0, 100, 300, 700]));
         let deeds: Vec<u64> = (0..all_deeds).filter(|_| random.per_mille(many_deeds)).collect();
         let faults: Vec<u64> = (0..all_faults).filter(|_| random.per_mille(many_faults)).collect();
         let fault_share = if faults.is_empty() { 0 } else { *random.one_of(&[50, 150, 400]) };
-        let mut drawn = Self { deeds, faults, fault_share, templates: Vec::new(), races: false };
+        let mut drawn =
+            Self { deeds, faults, fault_share, templates: Vec::new(), races: false, extended_share: 0 };
         if !is_plain {
             if random.per_mille(500) {
                 drawn.templates = (0..random.within(1, 3)).map(|_| any_template(random)).collect();
             }
             drawn.races = random.per_mille(400);
+            drawn.extended_share = if setup.extender { EXTENDED_SHARE } else { 0 };
         }
         drawn
     }
 
     fn template(&self, random: &mut SeededRandom) -> u64 {
+        if self.extended_share > 0 && random.per_mille(self.extended_share) {
+            return EXTENDED_TEMPLATE;
+        }
         if self.templates.is_empty() { random.number() } else { *random.one_of(&self.templates) }
     }
 
@@ -236,6 +246,13 @@ fn fault(random: &mut SeededRandom, sort: u64, setup: &PlannedSetup) -> Act {
             let hours = random.within(0, 4) as i64 - 2;
             Act::ClockStep { process, seconds: hours * 3600 + random.below(60) as i64 }
         }
+        16 => Act::LeaderGoes {
+            template: any_template(random),
+            count: random.within(1, 8),
+            after_millis: random.within(1, RACES_WITHIN_MILLIS),
+            late_millis: *random.one_of(&[0, 200, 3_000, 15_000]),
+            frozen_seconds: *random.one_of(&[0, 2 * setup.lease_seconds]),
+        },
         _ => Act::Forbidden { kind: random.number(), seconds },
     }
 }

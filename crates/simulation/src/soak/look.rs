@@ -19,7 +19,6 @@ use supercargo_scheduler::setup::{self, Overrides};
 
 use super::{
     guest,
-    objects::EXTENDED,
     plan::{Act, ExtenderMode, GuestMode},
     rules::{SimulationRule, name_of, text},
     run::{Replica, Simulation},
@@ -39,6 +38,8 @@ const SECOND_LOOKS: usize = 3;
 const LATEST_VOLUME: Duration = Duration::from_secs(20);
 /// Tasks that a scheduler has when there is nothing to do: one for each kind that it reads, and its writers.
 const TASKS_AT_REST: usize = 60;
+/// What all extenders are called where a plugin is named.
+const EXTENDERS: &str = "Extender";
 const LOOKS_AGAIN_AFTER: Duration = Duration::from_secs(12);
 
 impl Simulation<'_> {
@@ -50,11 +51,11 @@ impl Simulation<'_> {
         let lease = Duration::from_secs(if setup.replicas > 1 { 2 * setup.lease_seconds } else { 0 });
         let provisioned = Duration::from_millis(setup.provision_millis).min(LATEST_VOLUME);
         let settled = SETTLES_WITHIN + lease + 2 * provisioned;
-        let asks_extender = |pod: &Value| {
-            let limits = &pod["spec"]["containers"][0]["resources"]["limits"];
-            text(pod, &["spec", "nodeName"]).is_empty() && limits.get(EXTENDED).is_some()
+        let waits_for_extender = |pod: &Value| {
+            text(pod, &["spec", "nodeName"]).is_empty()
+                && self.rules.waits_for_extender(text(pod, &["metadata", "uid"]))
         };
-        if setup.extender && self.all("pods").iter().any(asks_extender) {
+        if setup.extender && self.all("pods").iter().any(waits_for_extender) {
             // Nothing tells that an extender has changed its mind. That something happens gives it another chance.
             self.run_until(self.now() + settled);
             self.act(&Act::AddNode { shape: 1, zone: 0 });
@@ -70,6 +71,7 @@ impl Simulation<'_> {
             .collect();
         self.rules.check_evictions(&waiting);
         self.rules.check_second_evictions();
+        self.rules.check_needs();
         if last || self.now().as_millis().is_multiple_of(2) {
             self.check_fresh_start();
         }
@@ -86,6 +88,8 @@ impl Simulation<'_> {
             self.replicas[index].link.mend();
             if let Some(process) = &self.replicas[index].process {
                 process.resume();
+                // One that does little would come to its end in the middle of the rest.
+                process.spare();
             }
             let runs = self.replicas[index].process.as_ref().is_some_and(SchedulerProcess::is_running);
             if !runs {
@@ -380,7 +384,14 @@ impl Simulation<'_> {
 
     /// All pods, nodes and claims, and which of them have ended: whether anything happened.
     fn state(&self) -> Vec<String> {
-        let resources = ["pods", "nodes", "persistentvolumeclaims", "persistentvolumes"];
+        let resources = [
+            "pods",
+            "nodes",
+            "persistentvolumeclaims",
+            "persistentvolumes",
+            "resourceclaims",
+            "resourceslices",
+        ];
         let objects = resources.into_iter().flat_map(|resource| self.all(resource));
         let ended = |phase: &str| matches!(phase, "Succeeded" | "Failed");
         let told = |object: &Value| {
@@ -429,6 +440,8 @@ impl Simulation<'_> {
             "pods",
             "persistentvolumeclaims",
             "persistentvolumes",
+            "resourceslices",
+            "resourceclaims",
             "nodes",
         ] {
             for object in self.all(resource) {
@@ -454,6 +467,15 @@ impl Simulation<'_> {
             let tasks = process.task_count();
             if tasks > TASKS_AT_REST {
                 let what = format!("{} has {tasks} tasks when nothing is left", replica.name);
+                self.rules.broken(SimulationRule::NothingLeftBehind, what);
+            }
+            let is_configured = |name: &String| {
+                self.registry.get(name).is_some()
+                    || replica.configuration.profiles.iter().any(|profile| *profile.scheduler_name == **name)
+                    || *name == EXTENDERS
+            };
+            for name in process.names_in_metrics().iter().filter(|name| !is_configured(name)) {
+                let what = format!("{} has metric series about {name}", replica.name);
                 self.rules.broken(SimulationRule::NothingLeftBehind, what);
             }
             for (what, count) in kept.iter().filter(|(_, count)| **count > 0) {

@@ -6,6 +6,7 @@
 
 mod acts;
 mod conduct;
+mod devices;
 mod draw;
 mod extender;
 mod guest;
@@ -19,6 +20,7 @@ mod run;
 mod shrink;
 mod tally;
 
+pub use devices::with_devices;
 pub use draw::{paced_plan, plan};
 pub use guest::soak_registry;
 pub use history::{History, HistoryLine};

@@ -16,6 +16,8 @@ pub(super) const BY_HAND: &str = "by-hand";
 pub(super) const EXCLUSIVE: &str = "exclusive-data";
 /// Pods that an extender is asked about want this.
 pub(super) const EXTENDED: &str = "example.com/device";
+/// The sort of pods that do.
+pub(super) const EXTENDED_TEMPLATE: u64 = 14;
 /// Resources whose changes can come late, or whose reading can be forbidden.
 pub(super) const KINDS: [&str; 6] =
     ["pods", "nodes", "persistentvolumeclaims", "persistentvolumes", "namespaces", "services"];
@@ -230,7 +232,7 @@ fn template(sort: u64) -> (Value, Value) {
                 json!([anti]);
         }
         13 => spec["topologySpreadConstraints"] = spread("kubernetes.io/hostname", "ScheduleAnyway"),
-        14 => container["resources"]["requests"][EXTENDED] = "1".into(),
+        EXTENDED_TEMPLATE => container["resources"]["requests"][EXTENDED] = "1".into(),
         15 => {
             spec["priorityClassName"] = "high".into();
             container["ports"] = json!([{"containerPort": 8080, "hostPort": 8080}]);

@@ -51,6 +51,8 @@ pub struct PlannedSetup {
     pub forbidden_kind: u64,
     /// How often nodes tell that they are well, in seconds; 0 is never.
     pub heartbeat_seconds: u64,
+    /// Whether there are devices, and claims to them.
+    pub devices: bool,
 }
 
 impl Default for PlannedSetup {
@@ -69,6 +71,7 @@ impl Default for PlannedSetup {
             forbidden_seconds: 0,
             forbidden_kind: 0,
             heartbeat_seconds: 0,
+            devices: false,
         }
     }
 }
@@ -202,6 +205,11 @@ pub enum Act {
     AddVolume {
         zone: u64,
     },
+    /// Something happens to devices, or to pods that claim some.
+    Devices {
+        sort: u64,
+        pick: u64,
+    },
     /// Another scheduler binds a pod that is ours, behind our back.
     ForeignBinds {
         pick: u64,
@@ -262,6 +270,15 @@ pub enum Act {
     /// Asked to stop, and started again.
     Restart {
         process: u64,
+    },
+    /// The leader goes in the middle of its work: asked to stop, or stopped in its tracks if it stands still for some seconds.
+    /// Watches show pods late then, its own a little, the others' a lot.
+    LeaderGoes {
+        template: u64,
+        count: u64,
+        after_millis: u64,
+        late_millis: u64,
+        frozen_seconds: u64,
     },
     Pause {
         process: u64,
@@ -370,6 +387,7 @@ impl Act {
                 | LinkDown { .. }
                 | Kill { .. }
                 | Restart { .. }
+                | LeaderGoes { .. }
                 | Pause { .. }
                 | ClockStep { .. }
                 | Extender { .. }

@@ -3,6 +3,7 @@
 //! A scheduler is judged by what it could know. Its watches tell up to which version it has heard of pods and nodes; what
 //! others did after that, and it decided before it heard of it, is nobody's fault.
 
+mod devices;
 mod evictions;
 mod reading;
 mod wire;
@@ -21,8 +22,8 @@ use supercargo_testcluster::SeenChange;
 
 use super::{conduct::Conduct, extender::NOT_NOW, history::History, objects::KINDS};
 
-use reading::{Amounts, amounts, demand, exclusive_claim, host_ports, version_of};
-pub(super) use reading::{name_of, text};
+pub(super) use reading::{Amounts, demand, is_plain, name_of, text};
+use reading::{amounts, exclusive_claim, host_ports, version_of};
 pub(super) use wire::Tap;
 
 /// A rule that was broken.
@@ -86,6 +87,9 @@ impl fmt::Display for SimulationRule {
     }
 }
 
+/// How long a new leader waits, at most, until its watch shows what the last one left.
+const CATCHES_UP_WITHIN: Duration = Duration::from_secs(30);
+
 #[derive(Default)]
 struct State {
     violations: Vec<BrokenRule>,
@@ -99,7 +103,12 @@ struct State {
     bound_by: BTreeMap<String, String>,
     /// Which claim a volume is for, by uid.
     volumes: BTreeMap<String, String>,
+    devices: devices::DeviceBook,
     evictions: Vec<Eviction>,
+    /// What was there when room was to be made on a node, by who decided it, for whom, and when.
+    plans: BTreeMap<PlanKey, PreemptionPlan>,
+    /// When the last pod left a node, as a version.
+    left: BTreeMap<String, u64>,
     conduct: Conduct,
     /// When anything happened that can spoil what was planned: nodes, faults, others' bindings.
     last_disturbance: Duration,
@@ -129,6 +138,18 @@ struct ProcessView {
     /// The node that room was being made on, by uid, and when.
     nominated: BTreeMap<String, Vec<(Duration, String)>>,
     elects: bool,
+    /// What it took over, if it leads because another gave the lease back.
+    takes_over: Option<HandOver>,
+}
+
+/// What a leader leaves to the next one.
+#[derive(Clone)]
+struct HandOver {
+    from: String,
+    /// The newest version of a pod that it had bound.
+    version: u64,
+    /// When another led.
+    at: Duration,
 }
 
 #[derive(Default)]
@@ -139,6 +160,8 @@ struct LeaseView {
     until: BTreeMap<String, Duration>,
     /// The server was set back: what it says about the lease is old.
     unsure_until: Duration,
+    /// The lease was given back, and nobody has taken it.
+    given_back: Option<HandOver>,
 }
 
 impl LeaseView {
@@ -159,6 +182,7 @@ struct BoundPod {
     ports: BTreeSet<i64>,
     /// A claim that nobody else may use at the same time.
     exclusive: Option<String>,
+    is_plain: bool,
 }
 
 impl BoundPod {
@@ -172,6 +196,7 @@ impl BoundPod {
             amounts: demand(pod),
             ports: host_ports(pod),
             exclusive: exclusive_claim(pod),
+            is_plain: is_plain(pod),
         }
     }
 }
@@ -181,6 +206,20 @@ struct Eviction {
     by: String,
     victim: String,
     node: String,
+}
+
+/// A process, the uid of the pod that it makes room for, and when it decided that.
+type PlanKey = (String, String, Duration);
+
+/// A node as it was when room was to be made there, where amounts alone tell what fits.
+struct PreemptionPlan {
+    asked: Amounts,
+    /// What the node has, at least.
+    given: Amounts,
+    /// What was there, as far as whoever decided knew, by uid.
+    there: BTreeMap<String, Amounts>,
+    /// Those that were evicted.
+    victims: BTreeSet<String>,
 }
 
 /// Looks on, and writes down which rules were broken.
@@ -236,10 +275,14 @@ impl Rules {
         state.bound.clear();
         state.nodes.clear();
         state.volumes.clear();
+        state.devices.restored();
+        state.plans.clear();
         state.conduct.restored();
+        state.lease.given_back = None;
         let now = self.clock.uptime();
         for view in state.processes.values_mut() {
             // What they heard was about another course of things.
+            view.takes_over = None;
             view.delivered.values_mut().for_each(|heard| heard.push((now, 0)));
         }
     }
@@ -256,6 +299,11 @@ impl Rules {
         self.state().attempts
     }
 
+    /// Whether a process holds the lease.
+    pub(super) fn leads(&self, process: &str) -> bool {
+        self.state().lease.holder.as_deref() == Some(process)
+    }
+
     /// Somebody relabels a node. kube-scheduler wakes nobody by it whom only the affinity of others keeps away, and so do
     /// we: such a pod waits for the flush.
     pub(super) fn relabelled(&self) {
@@ -269,12 +317,14 @@ impl Rules {
 
     /// Whether a pod that was tried again after the flush alone could not have been tried before.
     fn had_to_wait(&self, uid: &str) -> bool {
+        self.waits_for_extender(uid) || self.is_excused(uid)
+    }
+
+    /// Whether a pod waits for an extender that has changed its mind since it refused nodes.
+    pub(super) fn waits_for_extender(&self, uid: &str) -> bool {
         let state = self.state();
         let failure = state.last_failures.get(uid);
-        let by_extender =
-            failure.is_some_and(|(at, why)| why.contains(NOT_NOW) && state.last_extender >= *at);
-        drop(state);
-        by_extender || self.is_excused(uid)
+        failure.is_some_and(|(at, why)| why.contains(NOT_NOW) && state.last_extender >= *at)
     }
 
     /// Whether a pod waits for a change that kube-scheduler wakes nobody by.
@@ -307,6 +357,13 @@ impl Rules {
                     let what = format!("{process} decides about {} and has not read {kind}", record.pod);
                     broken = Some((SimulationRule::CacheEqualsServer, what));
                 }
+                if let Some(from) = view.is_behind_at(at) {
+                    let what = format!(
+                        "{process} decides about {} and has not heard of all that {from} bound",
+                        record.pod
+                    );
+                    broken = Some((SimulationRule::NothingGivenTwice, what));
+                }
                 format!("decided {} for {node} ({feasible} feasible)", record.pod)
             }
             RecordKind::Failed { message, nominated_node } => {
@@ -316,7 +373,8 @@ impl Rules {
                 view.decided.entry(uid.clone()).or_default().push((at, None));
                 view.failures.entry(uid.clone()).or_default().push(message.clone());
                 if let Some(node) = nominated_node {
-                    view.nominated.entry(uid).or_default().push((at, node.to_string()));
+                    view.nominated.entry(uid.clone()).or_default().push((at, node.to_string()));
+                    state.room_is_made(process, &uid, node, at);
                 }
                 let nominated = nominated_node.as_ref().map(|node| format!(", nominated {node}"));
                 format!("did not schedule {}: {message}{}", record.pod, nominated.unwrap_or_default())
@@ -352,7 +410,9 @@ impl Rules {
         self.tell_pod(change, &name, node, was_on);
         self.state().conduct.stored(pod, change.version());
         if change.is_deletion() || is_over {
-            self.state().bound.remove(uid);
+            let mut state = self.state();
+            state.bound.remove(uid);
+            state.left.insert(was_on.to_owned(), change.version());
             return;
         }
         if node.is_empty() || !was_on.is_empty() {
@@ -490,6 +550,13 @@ impl Rules {
 }
 
 impl ProcessView {
+    /// The leader that it took over from, if it had not heard of all that this one bound at a moment, and should have.
+    fn is_behind_at(&self, at: Duration) -> Option<&str> {
+        let HandOver { from, version, at: since } = self.takes_over.as_ref()?;
+        let is_behind = self.heard("pods", at + Duration::from_nanos(1)) < *version;
+        (is_behind && at < *since + CATCHES_UP_WITHIN).then_some(from)
+    }
+
     /// Up to which version it had heard of a resource before a moment.
     fn heard(&self, resource: &str, before: Duration) -> u64 {
         let heard = self.delivered.get(resource).map_or(&[][..], Vec::as_slice);
@@ -514,6 +581,21 @@ impl ProcessView {
         is_own && last.is_some_and(|(_, to)| to.as_deref() == Some(&pod.node))
     }
 
+    /// What it may have thought at a moment that a node has to give.
+    fn known_sizes<'n>(
+        &self,
+        node: Option<&'n Vec<(u64, Option<Amounts>)>>,
+        at: Duration,
+    ) -> Vec<&'n Amounts> {
+        // What it heard at the very moment of its decision, it may have heard before or after.
+        let (least, most) = (self.heard("nodes", at), self.heard("nodes", at + Duration::from_nanos(1)));
+        let versions = node.map_or(&[][..], Vec::as_slice);
+        let first = versions.partition_point(|(version, _)| *version <= least).saturating_sub(1);
+        let end = versions.partition_point(|(version, _)| *version <= most);
+        let known = versions.get(first..end).unwrap_or_default();
+        known.iter().filter_map(|(_, amounts)| amounts.as_ref()).collect()
+    }
+
     /// What it could have known to be too much.
     fn over_committed(
         &self,
@@ -526,13 +608,7 @@ impl ProcessView {
         {
             return Some(format!("host port {port} was taken"));
         }
-        // What it heard at the very moment of its decision, it may have heard before or after.
-        let (least, most) = (self.heard("nodes", at), self.heard("nodes", at + Duration::from_nanos(1)));
-        let versions = node.map_or(&[][..], Vec::as_slice);
-        let first = versions.partition_point(|(version, _)| *version <= least).saturating_sub(1);
-        let end = versions.partition_point(|(version, _)| *version <= most);
-        let known_sizes: Vec<&Amounts> =
-            versions.get(first..end)?.iter().filter_map(|(_, amounts)| amounts.as_ref()).collect();
+        let known_sizes = self.known_sizes(node, at);
         if known_sizes.is_empty() {
             return None;
         }

@@ -19,11 +19,13 @@ use supercargo_live::scheduler::inspector::Inspector;
 use supercargo_manifest::Source;
 use supercargo_scheduler::ExtenderTransport;
 use supercargo_testcluster::{
-    ApiServer, ClusterBackup, FaultPlan, FaultRule, Kubelets, SeenChange, TestClusterOptions, Violation,
+    ApiServer, ClusterBackup, DeviceDriver, FaultPlan, FaultRule, Kubelets, SeenChange, TestClusterOptions,
+    Violation,
 };
 
 use super::{
     acts::Later,
+    devices,
     extender::SimulatedExtender,
     guest,
     history::{History, HistoryLine},
@@ -95,6 +97,13 @@ pub(super) struct Replica {
     pub(super) away: bool,
 }
 
+impl Replica {
+    /// The name of its process, which no other process has.
+    pub(super) fn process_name(&self) -> String {
+        format!("{}#{}", self.name, self.starts)
+    }
+}
+
 /// A cluster, and those who live in it.
 pub(super) struct Simulation<'a> {
     pub(super) plan: &'a Plan,
@@ -155,6 +164,9 @@ impl<'a> Simulation<'a> {
     fn live(&mut self) {
         for object in objects::beginnings() {
             self.create(object);
+        }
+        if self.plan.setup.devices {
+            devices::beginnings().into_iter().for_each(|object| drop(self.create(object)));
         }
         for number in 0..self.plan.setup.nodes {
             self.act(&Act::AddNode { shape: self.plan.seed.rotate_left(number as u32), zone: number });
@@ -229,7 +241,7 @@ impl<'a> Simulation<'a> {
     pub(super) fn start(&mut self, index: usize) {
         let replica = &mut self.replicas[index];
         (replica.away, replica.starts) = (false, replica.starts + 1);
-        let name = format!("{}#{}", replica.name, replica.starts);
+        let name = replica.process_name();
         self.rules.started(&name, replica.elects);
         self.history.say(&name, "starts");
         let tap = Arc::new(Tap { rules: self.rules.clone(), process: name.clone() });
@@ -297,10 +309,12 @@ impl<'a> Simulation<'a> {
     fn observe(&self) {
         type Take = fn(&Rules, &SeenChange);
         type Resync = fn(&Rules, &[Value]);
-        let resources: [(&str, Take, Resync); 3] = [
+        let resources: [(&str, Take, Resync); 5] = [
             ("pods", Rules::pod_changed, Rules::pods_are),
             ("nodes", Rules::node_changed, Rules::nodes_are),
             ("persistentvolumes", Rules::volume_changed, |_, _| {}),
+            ("resourceclaims", Rules::claim_changed, Rules::claims_are),
+            ("resourceslices", Rules::slice_changed, Rules::slices_are),
         ];
         for (resource, take, resync) in resources {
             let (server, rules) = (self.server.clone(), self.rules.clone());
@@ -360,6 +374,8 @@ fn server_options(plan: &Plan) -> TestClusterOptions {
         volumes: Some(Duration::from_millis(setup.provision_millis)),
         workloads: true,
         budgets: true,
+        claims: setup.devices,
+        driver: setup.devices.then(DeviceDriver::default),
         ..TestClusterOptions::default()
     }
 }

@@ -11,6 +11,7 @@ use crate::resource::{
     CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, PRIORITY_CLASSES,
     Resource, STORAGE_CLASSES,
 };
+use crate::schema::faults;
 use crate::store::Store;
 
 /// The object says what it is, and that is what is asked for.
@@ -31,6 +32,28 @@ pub(super) fn is_of_kind(resource: &Resource, value: &Value) -> Result<(), Statu
         return Err(StatusError::bad_request(why));
     }
     Ok(())
+}
+
+/// A strict caller is told of fields that the kind does not have, and of values of another type; what the object had
+/// before is not the caller's fault.
+pub(super) fn fields_are_known(
+    resource: &Resource,
+    old: Option<&Value>,
+    new: &Value,
+    caller: &Caller,
+) -> Result<(), StatusError> {
+    let (true, Some(schema)) = (caller.strict, resource.schema()) else { return Ok(()) };
+    let known = old.map(|old| faults(schema, old)).unwrap_or_default();
+    let found: Vec<String> = faults(schema, new).into_iter().filter(|fault| !known.contains(fault)).collect();
+    if found.is_empty() {
+        return Ok(());
+    }
+    let (kind, version) = (resource.kind, resource.api_version());
+    let why = format!(
+        "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
+        found.join(", ")
+    );
+    Err(StatusError::bad_request(why))
 }
 
 pub(super) fn namespace_exists(store: &Store, place: ObjectAddress<'_>) -> Result<(), StatusError> {

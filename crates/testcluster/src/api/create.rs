@@ -24,6 +24,7 @@ impl Api {
         caller: &Caller,
     ) -> Result<Arc<StoredObject>, StatusError> {
         let mut value = checked(resource, namespace, value, caller)?;
+        admission::fields_are_known(resource, None, &value, caller)?;
         events::store_form(resource, &mut value);
         let mut store = self.store();
         self.name_it(resource, &mut value, &store)?;
@@ -38,6 +39,9 @@ impl Api {
             admission::reset_status(resource, &mut value);
         }
         defaults::fill(resource, &mut value);
+        if !caller.trusted {
+            defaults::spell_out_rolling_update(resource, &mut value);
+        }
         admission::admit(&store, resource, &mut value, caller, &self.time.now())?;
         Ok(self.commit(&mut store, resource, caller, value))
     }

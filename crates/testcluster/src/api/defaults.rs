@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::object::{as_map, at, items, map_at, name, text};
-use crate::resource::Resource;
+use crate::resource::{DEPLOYMENTS, Resource};
 
 pub(super) fn fill(resource: &Resource, value: &mut Value) {
     fill_own(resource, value);
@@ -41,8 +41,44 @@ fn fill_own(resource: &Resource, value: &mut Value) {
         }
         "ReplicaSet" | "StatefulSet" | "ReplicationController" => put(value, "spec", json!({"replicas": 1})),
         "Secret" => put_all(value, json!({"type": "Opaque"})),
+        "ResourceClaim" => fill_claimed_devices(value.get_mut("spec")),
+        "ResourceClaimTemplate" => {
+            fill_claimed_devices(value.get_mut("spec").and_then(|spec| spec.get_mut("spec")));
+        }
         _ => {}
     }
+}
+
+/// Who does not say how many devices wants one.
+fn fill_claimed_devices(claim_spec: Option<&mut Value>) {
+    let requests = claim_spec.and_then(|spec| spec.get_mut("devices")?.get_mut("requests")?.as_array_mut());
+    for request in requests.into_iter().flatten().filter_map(Value::as_object_mut) {
+        let (mut exact, mut alternatives) = (None, None);
+        for (key, part) in request.iter_mut() {
+            match key.as_str() {
+                "exactly" => exact = Some(part),
+                "firstAvailable" => alternatives = part.as_array_mut(),
+                _ => {}
+            }
+        }
+        let asked = exact.into_iter().chain(alternatives.into_iter().flatten());
+        for asked in asked.filter(|asked| asked.is_object()) {
+            put_all(asked, json!({"allocationMode": "ExactCount"}));
+            if text(asked, &["allocationMode"]) == "ExactCount" {
+                put_all(asked, json!({"count": 1}));
+            }
+        }
+    }
+}
+
+/// A deployment that says nothing else is updated step by step. Tests that say nothing want it at once.
+pub(super) fn spell_out_rolling_update(resource: &Resource, deployment: &mut Value) {
+    if !resource.is(&DEPLOYMENTS) || text(deployment, &["spec", "strategy", "type"]) == "Recreate" {
+        return;
+    }
+    let strategy = map_at(deployment, "spec").entry("strategy").or_insert(Value::Null);
+    put_all(strategy, json!({"type": "RollingUpdate"}));
+    put(strategy, "rollingUpdate", json!({"maxSurge": "25%", "maxUnavailable": "25%"}));
 }
 
 /// Fills gaps of a map under a key.

@@ -2,6 +2,7 @@
 
 mod admission;
 mod binding;
+mod claims;
 mod create;
 mod defaults;
 mod delete;
@@ -57,6 +58,10 @@ pub(crate) struct Caller {
     pub(crate) dry_run: bool,
     /// The name under which an apply is remembered.
     pub(crate) field_manager: String,
+    /// May not say what a claim has got, and who uses it.
+    pub(crate) denied_claim_bindings: bool,
+    /// Unknown fields and values of a wrong type are refused.
+    pub(crate) strict: bool,
 }
 
 impl Caller {

@@ -3,10 +3,12 @@
 use serde_json::{Value, json};
 
 use super::Api;
-use crate::access::{RequestAttributes, User};
+use crate::access::{AccessRules, RequestAttributes, User};
 use crate::failure::StatusError;
 use crate::object::{at, items, text};
-use crate::resource::{Resource, SELF_SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS};
+use crate::resource::{
+    Resource, SELF_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_REVIEWS, SELF_SUBJECT_RULES_REVIEWS, TOKEN_REVIEWS,
+};
 
 impl Api {
     /// Answers a review; `caller` is who asks.
@@ -21,23 +23,60 @@ impl Api {
         answer["apiVersion"] = resource.api_version().into();
         answer["kind"] = resource.kind.into();
         let access = self.access();
-        answer["status"] = if resource.is(&TOKEN_REVIEWS) {
-            match access.user_of(text(review, &["spec", "token"])) {
-                Some(user) => json!({
-                    "authenticated": true,
-                    "user": {"username": user.name, "groups": user.groups},
-                    "audiences": at(review, &["spec", "audiences"]),
-                }),
-                None => json!({"user": {}, "error": "invalid bearer token"}),
+        answer["status"] = match resource {
+            tokens if tokens.is(&TOKEN_REVIEWS) => whose_token(&access, review),
+            own if own.is(&SELF_SUBJECT_REVIEWS) => json!({"userInfo": user_info(caller)}),
+            own if own.is(&SELF_SUBJECT_RULES_REVIEWS) => rules(&access, caller, review),
+            own if own.is(&SELF_SUBJECT_ACCESS_REVIEWS) => {
+                let allowed = access.allows_everything(caller) || access.allows(caller, &action(review));
+                verdict(allowed)
             }
-        } else {
-            let asked_about =
-                if resource.is(&SELF_SUBJECT_ACCESS_REVIEWS) { caller.clone() } else { subject(review) };
-            let allowed = access.allows(&asked_about, &action(review));
-            json!({"allowed": allowed, "reason": if allowed { "a grant of the test cluster" } else { "" }})
+            _ => verdict(access.allows(&subject(review), &action(review))),
         };
         Ok(answer)
     }
+}
+
+fn verdict(allowed: bool) -> Value {
+    json!({"allowed": allowed, "reason": if allowed { "a grant of the test cluster" } else { "" }})
+}
+
+fn user_info(user: &User) -> Value {
+    json!({"username": user.name, "groups": user.groups})
+}
+
+fn whose_token(access: &AccessRules, review: &Value) -> Value {
+    match access.user_of(text(review, &["spec", "token"])) {
+        Some(user) => json!({
+            "authenticated": true,
+            "user": user_info(user),
+            "audiences": at(review, &["spec", "audiences"]),
+        }),
+        None => json!({"user": {}, "error": "invalid bearer token"}),
+    }
+}
+
+/// What the user may do in a namespace.
+fn rules(access: &AccessRules, user: &User, review: &Value) -> Value {
+    let (mut resources, mut paths) = (Vec::new(), Vec::new());
+    if access.allows_everything(user) {
+        resources.push(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
+        paths.push(json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
+    }
+    let here = text(review, &["spec", "namespace"]);
+    let granted =
+        access.rules_of(user).filter(|rule| rule.namespace.as_deref().is_none_or(|only| only == here));
+    for rule in granted {
+        if !rule.resources.is_empty() {
+            resources.push(
+                json!({"verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources}),
+            );
+        }
+        if !rule.non_resource_urls.is_empty() {
+            paths.push(json!({"verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls}));
+        }
+    }
+    json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false})
 }
 
 fn subject(review: &Value) -> User {

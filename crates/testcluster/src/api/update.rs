@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Api, Caller, ObjectAddress, admission, defaults};
+use super::{Api, Caller, ObjectAddress, admission, claims, defaults};
 use crate::events;
 use crate::failure::{StatusCause, StatusError};
 use crate::object::{self, as_map, at, items, map_at, set_meta, text};
 use crate::patch::{self, PatchKind};
-use crate::resource::{LEASES, NODES, PODS, Resource};
+use crate::resource::{LEASES, NODES, PODS, RESOURCE_CLAIMS, Resource};
 use crate::store::{Store, StoredObject};
 
 /// What nobody changes by writing it.
@@ -130,6 +130,7 @@ impl Api {
         caller: &Caller,
     ) -> Result<Arc<StoredObject>, StatusError> {
         check_preconditions(place, old, &new, caller)?;
+        admission::fields_are_known(place.resource.stored_as(), Some(&old.value), &new, caller)?;
         keep_identity(&old.value, &mut new);
         let mut new = if caller.trusted && subresource.is_empty() {
             new
@@ -144,6 +145,11 @@ impl Api {
             admission::resize_is_valid(&old.value, &new)?;
         } else if place.resource.is(&PODS) && !caller.trusted {
             admission::pod_update_is_valid(&old.value, &new)?;
+        } else if place.resource.is(&RESOURCE_CLAIMS) {
+            claims::forget_devices_if_deallocated(&old.value, &mut new);
+            if !caller.trusted {
+                claims::update_is_valid(&old.value, &new, caller)?;
+            }
         }
         if admission::has_generation(place.resource) && old.value.get("spec") != new.get("spec") {
             let generation = at(&old.value, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);

@@ -64,12 +64,23 @@ fn desired_healthy(budget: &Value, expected: u64) -> u64 {
 }
 
 /// A number, or a share of all that is rounded up.
-fn amount(value: &Value, of: u64) -> u64 {
-    let share = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<u64>().ok());
-    match share {
+pub(super) fn amount(value: &Value, of: u64) -> u64 {
+    match percent(value) {
         Some(percent) => of.saturating_mul(percent).div_ceil(100),
         None => value.as_u64().unwrap_or(0),
     }
+}
+
+/// A number, or a share of all that is rounded down.
+pub(super) fn amount_rounded_down(value: &Value, of: u64) -> u64 {
+    match percent(value) {
+        Some(percent) => of.saturating_mul(percent) / 100,
+        None => value.as_u64().unwrap_or(0),
+    }
+}
+
+fn percent(value: &Value) -> Option<u64> {
+    value.as_str()?.strip_suffix('%')?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! What happens in a cluster by itself, pretended: kubelets, volumes, workloads, budgets.
+//! What happens in a cluster by itself, pretended: kubelets, volumes, workloads, budgets, claims to devices and their driver.
 
 mod budgets;
+mod claims;
+mod drivers;
 mod follow;
 mod kubelet;
 mod volumes;
@@ -33,5 +35,11 @@ pub(crate) fn start(
     }
     if options.budgets {
         spawn(Box::pin(budgets::run(api.clone())));
+    }
+    if options.claims {
+        spawn(Box::pin(claims::run(api.clone())));
+    }
+    if let Some(driver) = &options.driver {
+        spawn(Box::pin(drivers::run(api.clone(), driver.clone())));
     }
 }

@@ -14,6 +14,7 @@ use super::query::Query;
 use super::view::View;
 use crate::failure::StatusError;
 use crate::resource::Resource;
+use crate::schema::{is_protobuf, read_protobuf};
 
 /// As much as an API server reads.
 const BODY_BYTES_LIMIT: usize = 3 * 1024 * 1024;
@@ -57,12 +58,16 @@ impl Asked {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The body as a value: JSON, or YAML where the header says so.
+    /// The body as a value: JSON, or YAML or protobuf where the header says so.
     pub(super) fn value(&self) -> Result<Value, StatusError> {
         let content_type = self.header(CONTENT_TYPE);
+        if is_protobuf(content_type) {
+            return read_protobuf(&self.body)
+                .map_err(|why| StatusError::bad_request(format!("protobuf cannot be read: {why}")));
+        }
         let text =
             str::from_utf8(&self.body).map_err(|_| StatusError::unsupported_media_type(content_type))?;
-        if content_type.contains("protobuf") || content_type.contains("cbor") {
+        if content_type.contains("cbor") {
             return Err(StatusError::unsupported_media_type(content_type));
         }
         if !content_type.contains("yaml") {

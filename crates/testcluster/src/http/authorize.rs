@@ -7,6 +7,7 @@ use super::asked::Asked;
 use super::path::ResourcePath;
 use crate::access::{RequestAttributes, User};
 use crate::failure::StatusError;
+use crate::resource::RESOURCE_CLAIMS;
 
 fn user(server: &Server, asked: &Asked) -> Option<User> {
     match asked.header(AUTHORIZATION).strip_prefix("Bearer ") {
@@ -58,4 +59,17 @@ pub(super) fn authorized(
         user.name, resource.group
     );
     Err(StatusError::forbidden(resource, name, why))
+}
+
+/// Whether somebody may say what claims have got, and who uses them. It is asked about all namespaces at once.
+pub(super) fn may_bind_claims(server: &Server, user: &User, verb: &str) -> bool {
+    let access = server.api.access();
+    let action = RequestAttributes {
+        verb: verb.to_owned(),
+        group: RESOURCE_CLAIMS.group.to_owned(),
+        resource: RESOURCE_CLAIMS.plural.to_owned(),
+        subresource: "binding".to_owned(),
+        ..RequestAttributes::default()
+    };
+    !access.is_enforced() || access.allows(user, &action)
 }

@@ -34,6 +34,10 @@ pub(super) fn answer(path: &str, accept: &str, served: &Served) -> Option<Reply>
         ["openapi", "v3"] => openapi::index(served),
         ["openapi", "v3", "api", version] => openapi::document(served, "", version)?,
         ["openapi", "v3", "apis", group, version] => openapi::document(served, group, version)?,
+        ["openapi", "v2"] if accept.contains("proto-openapi.spec.v2@v1.0") => {
+            let document = openapi::old_document_as_protobuf(served);
+            return Some(raw(StatusCode::OK, openapi::GNOSTIC, ResponseBody::whole(document)));
+        }
         ["openapi", "v2"] => openapi::old_document(served),
         [] => {
             json!({"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]})
@@ -101,7 +105,12 @@ fn resource_list(served: &Served, group: &str, version: &str) -> Option<Value> {
 }
 
 fn subresource_verbs(subresource: &str) -> &'static [&'static str] {
-    if matches!(subresource, "binding" | "eviction") { &["create"] } else { &["get", "patch", "update"] }
+    match subresource {
+        "binding" | "eviction" => &["create"],
+        "log" => &["get"],
+        "exec" | "attach" | "portforward" => &["create", "get"],
+        _ => &["get", "patch", "update"],
+    }
 }
 
 fn subresource_kind(resource: &Resource, subresource: &str) -> (&'static str, &'static str, &'static str) {
@@ -109,6 +118,9 @@ fn subresource_kind(resource: &Resource, subresource: &str) -> (&'static str, &'
         "binding" => ("", "v1", "Binding"),
         "eviction" => ("policy", "v1", "Eviction"),
         "scale" => ("autoscaling", "v1", "Scale"),
+        "exec" => ("", "v1", "PodExecOptions"),
+        "attach" => ("", "v1", "PodAttachOptions"),
+        "portforward" => ("", "v1", "PodPortForwardOptions"),
         _ => (resource.group, resource.version, resource.kind),
     }
 }

@@ -10,7 +10,7 @@ use hyper::{Method, Request, StatusCode};
 use serde_json::Value;
 
 use super::asked::Asked;
-use super::authorize::authorized;
+use super::authorize::{authorized, may_bind_claims};
 use super::body::ResponseBody;
 use super::path::{self, ResourcePath, Target};
 use super::reply::{JSON, Reply, json_reply, raw, refusal, reply, success};
@@ -23,7 +23,7 @@ use crate::failure::StatusError;
 use crate::faults::{Fault, RequestKind};
 use crate::object::items;
 use crate::patch::PatchKind;
-use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, Resource, SERVICE_ACCOUNTS};
+use crate::resource::{PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_CLAIMS, Resource, SERVICE_ACCOUNTS};
 use crate::store::StoredObject;
 
 /// Answers a request of a connection; an error closes it without an answer.
@@ -118,12 +118,21 @@ fn respond(
             _ => Err(StatusError::method_not_allowed()),
         };
     }
+    if needs_a_container(&target.subresource) {
+        server.api.get(ObjectAddress::new(resource, &target.namespace, &target.name))?;
+        return Err(StatusError::nothing_runs(&target.name, &target.subresource));
+    }
     match verb {
         "get" | "list" | "watch" => reading(server, asked, target, verb),
         "create" | "update" | "patch" => writing(server, asked, target, verb, &user),
         "delete" | "deletecollection" => deleting(server, asked, target, &user),
         _ => Err(StatusError::method_not_allowed()),
     }
+}
+
+/// Subresources of a pod that are about what runs in it.
+fn needs_a_container(subresource: &str) -> bool {
+    matches!(subresource, "log" | "exec" | "attach" | "portforward")
 }
 
 fn reading(
@@ -165,7 +174,8 @@ fn writing(
     let ResourcePath { resource, namespace, name, subresource } = target;
     let view = asked.view(resource);
     let place = ObjectAddress::new(resource, namespace, name);
-    let caller = asked.query.caller(format!("{}/{}", user.name, asked.header(USER_AGENT)));
+    let mut caller = asked.query.caller(format!("{}/{}", user.name, asked.header(USER_AGENT)));
+    caller.denied_claim_bindings = resource.is(&RESOURCE_CLAIMS) && !may_bind_claims(server, user, verb);
     if verb == "patch" {
         let content_type = asked.header(CONTENT_TYPE);
         let kind = PatchKind::of_content_type(content_type)

@@ -75,6 +75,8 @@ impl Query {
             trusted: false,
             dry_run: self.text("dryRun") == "All",
             field_manager: self.text("fieldManager").to_owned(),
+            denied_claim_bindings: false,
+            strict: self.text("fieldValidation") == "Strict",
         }
     }
 }

@@ -46,6 +46,17 @@ async fn access_is_reviewed() {
         let captain = client.clone().header("authorization", "Bearer boat");
         assert_eq!(allowed(&captain.post(OWN_ACCESS, own).await.value), expected, "{verb}");
     }
+    let own = json!({"spec": {"resourceAttributes": attributes("delete")}});
+    assert!(allowed(&client.post(OWN_ACCESS, own).await.value), "who has no name may do everything");
+    let captain = client.clone().header("authorization", "Bearer boat");
+    let who = captain.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", json!({})).await;
+    assert_eq!(who.value["status"]["userInfo"]["username"], "captain");
+    let rules = json!({"spec": {"namespace": "default"}});
+    let rules = captain.post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", rules).await;
+    assert_eq!(
+        rules.value["status"]["resourceRules"],
+        json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}])
+    );
     let metrics =
         json!({"spec": {"user": "captain", "nonResourceAttributes": {"verb": "get", "path": "/metrics"}}});
     assert!(!allowed(&client.post(ACCESS, metrics).await.value));

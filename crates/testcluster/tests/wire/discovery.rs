@@ -33,7 +33,7 @@ async fn discovery_is_aggregated_for_those_who_ask() {
     let wanted = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let client = client.header("accept", &format!("{wanted},application/json"));
     let reply = client.get("/apis").await;
-    assert_eq!(reply.headers["content-type"], wanted);
+    assert_eq!(reply.headers["content-type"], wanted.replace('@', ".").as_str());
     let group = reply.value["items"]
         .as_array()
         .and_then(|items| items.iter().find(|item| item["metadata"]["name"] == "policy"));
@@ -57,5 +57,14 @@ async fn kubectl_learns_that_fields_are_validated_here() {
         json!({"group": "apps", "version": "v1", "kind": "Deployment"})
     );
     assert!(names(&patch["parameters"]).contains(&"fieldValidation"));
-    assert_eq!(client.get("/openapi/v2").await.value["swagger"], "2.0");
+    let old = client.get("/openapi/v2").await.value;
+    assert_eq!(old["swagger"], "2.0");
+    assert_eq!(
+        old["definitions"]["io.k8s.api.core.v1.Pod"]["properties"]["spec"]["$ref"],
+        "#/definitions/io.k8s.api.core.v1.PodSpec"
+    );
+    let wanted = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let reply = client.clone().header("accept", wanted).get("/openapi/v2").await;
+    assert_eq!(reply.code, 200);
+    assert_eq!(reply.headers["content-type"], wanted.replace('@', ".").as_str());
 }

@@ -74,10 +74,56 @@ async fn what_makes_no_sense_is_refused() {
     assert!(broken.message().contains("json parse error: EOF"), "{}", broken.message());
     let binary =
         client.send(Method::POST, PODS, "application/vnd.kubernetes.protobuf", "k8s".to_owned()).await;
-    assert_eq!(binary.refusal(), (415, "UnsupportedMediaType"));
+    assert_eq!(binary.refusal(), (400, "BadRequest"));
+    assert!(binary.message().contains("does not start as Kubernetes' protobuf does"), "{}", binary.message());
+    let unknown = client.send(Method::POST, PODS, "application/cbor", "{}".to_owned()).await;
+    assert_eq!(unknown.refusal(), (415, "UnsupportedMediaType"));
     let large = client.send(Method::POST, PODS, "application/json", " ".repeat(4 << 20)).await;
     assert_eq!(large.code, 413);
     assert_eq!(client.get(&format!("{PODS}/web")).await.message(), "pods \"web\" not found");
+}
+
+#[tokio::test]
+async fn protobuf_is_read_and_json_answered() {
+    let (_cluster, client) = cluster();
+    let body = "k8s\0\n\x0f\n\x02v1\x12\tConfigMap\x12\x0f\n\x05\n\x03cfg\x12\x06\n\x01a\x12\x01b";
+    let client = client.header("accept", "application/vnd.kubernetes.protobuf,application/json");
+    let created =
+        client.send(Method::POST, CONFIG_MAPS, "application/vnd.kubernetes.protobuf", body.to_owned()).await;
+    assert_eq!((created.code, &created.value["data"]), (201, &json!({"a": "b"})), "{:?}", created.value);
+    assert_eq!(created.headers["content-type"], "application/json");
+}
+
+#[tokio::test]
+async fn a_strict_caller_is_told_of_unknown_fields() {
+    let (_cluster, client) = cluster();
+    let mut odd = pod("odd");
+    odd["spec"]["nodename"] = "n".into();
+    let refused = client.post(&format!("{PODS}?fieldValidation=Strict"), odd.clone()).await;
+    assert_eq!(refused.refusal(), (400, "BadRequest"));
+    assert_eq!(
+        refused.message(),
+        "Pod in version \"v1\" cannot be handled as a Pod: strict decoding error: unknown field \"spec.nodename\""
+    );
+    assert_eq!(client.post(PODS, odd).await.code, 201, "others are not");
+    // What was there before is not the fault of whoever changes something else.
+    let path = format!("{PODS}/odd?fieldValidation=Strict");
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(client.patch(&path, "merge", labels).await.code, 200);
+    let wrong = json!({"metadata": {"labels": {"a": 1}}});
+    assert!(client.patch(&path, "merge", wrong).await.message().contains("wants a text, not a number"));
+}
+
+#[tokio::test]
+async fn pods_have_no_logs_and_say_why() {
+    let (_cluster, client) = cluster();
+    client.post(PODS, pod("web")).await;
+    for subresource in ["log", "exec", "attach", "portforward"] {
+        let refused = client.get(&format!("{PODS}/web/{subresource}")).await;
+        assert_eq!(refused.refusal(), (400, "BadRequest"), "{subresource}");
+        assert!(refused.message().contains("in this test cluster nothing runs"), "{}", refused.message());
+    }
+    assert_eq!(client.get(&format!("{PODS}/gone/log")).await.refusal(), (404, "NotFound"));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod configuration;
 mod fast_equals_slow;
 mod hostile;
 mod limits;
+mod logging;
 mod preemption;
 mod reload;
 mod rust;

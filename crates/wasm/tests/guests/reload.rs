@@ -34,6 +34,7 @@ fn listen(stage: &Stage) -> Told {
             GuestEvent::Reloaded { plugin, .. } => format!("{plugin} reloaded"),
             GuestEvent::Refused { plugin, why, .. } => format!("{plugin} refused: {why}"),
             GuestEvent::Failed { plugin, why } => format!("{plugin} failed: {why}"),
+            GuestEvent::Logged { .. } | GuestEvent::LeftOut { .. } => panic!("{event:?}"),
         });
     });
     told

@@ -46,7 +46,12 @@ const BEGINNING: &str = r#"
 
 /// A guest of its own functions.
 pub(crate) fn guest(own: &str) -> Vec<u8> {
-    module(&format!("(module {BEGINNING} {own})"))
+    guest_importing("", own)
+}
+
+/// The same, with more imports.
+pub(crate) fn guest_importing(imports: &str, own: &str) -> Vec<u8> {
+    module(&format!("(module {imports} {BEGINNING} {own})"))
 }
 
 /// A guest whose score step is this.

@@ -34,16 +34,15 @@ fn a_pod_whose_deletion_is_asked_for_is_told_so_once_it_would_be_tried() {
 }
 
 #[test]
-fn a_pod_with_resource_claims_is_told_that_they_are_not_allocated() {
+fn a_pod_whose_claim_is_not_there_is_held_back() {
     let scene = Scene::new(Bindings::Done);
     scene.node("a", "1");
     let mut pod = pod_json("p", "1", None);
     pod["spec"]["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": "gpu"}]);
     scene.put(Kind::Pod, &pod);
     scene.run(1);
-    let said = scene.patched("p")["status"]["conditions"][0]["message"].clone();
-    assert!(said.as_str().unwrap().contains("does not allocate them yet"), "{said}");
-    assert_eq!(scene.told("p", "FailedScheduling"), 1);
+    assert_eq!(scene.sent(), Vec::<String>::new());
+    assert_eq!(scene.told("p", "FailedScheduling"), 0);
 }
 
 #[test]

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use supercargo_model::{
-    Name, Quantity,
-    devices::{CapacityRange, CapacityRequestPolicy, ClaimedDevices, Device, DeviceCapacity, DeviceQuantity},
+    Name,
+    devices::{
+        CapacityRange, CapacityRequestPolicy, ClaimedDevices, Device, DeviceCapacity, DeviceQuantity,
+        TakenCapacity,
+    },
 };
-
-/// By the name of the capacity.
-pub(super) type TakenCapacity = BTreeMap<Name, Quantity>;
 
 /// Whether a device has what the request asks for, besides what others have and what is being allocated.
 pub(super) fn suffices(
@@ -68,7 +68,7 @@ fn rounded_up(requested: &DeviceQuantity, min: &DeviceQuantity, range: &Capacity
         return requested.clone();
     }
     let added = value.saturating_sub(min);
-    let steps = added / step + i64::from(added % step != 0);
+    let steps = added.wrapping_div(step) + i64::from(added.wrapping_rem(step) != 0);
     DeviceQuantity::from_binary(min.saturating_add(step.saturating_mul(steps)))
 }
 
@@ -81,7 +81,7 @@ fn violates(taken: &DeviceQuantity, policy: &CapacityRequestPolicy) -> bool {
         let between = range.step.as_ref().is_some_and(|step| {
             let min = range.min.as_ref().map_or(0, |min| min.amount().value());
             let step = step.amount().value();
-            step == 0 || taken.amount().value().saturating_sub(min) % step != 0
+            step == 0 || taken.amount().value().saturating_sub(min).wrapping_rem(step) != 0
         });
         return above || between;
     }

@@ -86,7 +86,7 @@ impl<'c> Constraint<'c> {
 }
 
 /// With its full name, or without the domain if that is the driver's.
-fn attribute_of<'c>(device: &'c Device, driver: &str, name: &str) -> Option<&'c DeviceAttribute> {
+pub(super) fn attribute_of<'c>(device: &'c Device, driver: &str, name: &str) -> Option<&'c DeviceAttribute> {
     device.attributes.get(name).or_else(|| {
         let (domain, short) = name.split_once('/')?;
         if domain == driver { device.attributes.get(short) } else { None }

@@ -1,14 +1,17 @@
 //! The devices that a node can reach, by pool.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use supercargo_model::{
     Name, Quantity,
-    devices::{Device, ResourceSlice},
+    devices::{Device, DeviceId, Devices, ResourceSlice, TakenCapacity},
     selector::NodeSelector,
 };
 
-use super::{DeviceId, DeviceSupply, NodeInQuestion};
+use super::NodeInQuestion;
 
 /// By counter set and counter.
 pub(super) type Counters = BTreeMap<Name, BTreeMap<Name, Quantity>>;
@@ -33,11 +36,13 @@ pub(super) enum PoolState<'c> {
 
 /// A device that the node can reach, perhaps.
 pub(super) struct Candidate<'c> {
-    pub(super) slice: &'c ResourceSlice,
+    pub(super) slice: &'c Arc<ResourceSlice>,
+    /// Its place there.
+    pub(super) place: usize,
     pub(super) device: &'c Device,
     pub(super) in_use: bool,
     /// What others have of a device that several can have.
-    pub(super) shared: Option<&'c BTreeMap<Name, Quantity>>,
+    pub(super) shared: Option<&'c TakenCapacity>,
 }
 
 impl Pool<'_> {
@@ -98,13 +103,9 @@ fn concerns(slice: &ResourceSlice, node: &NodeInQuestion<'_>) -> Result<bool, St
 }
 
 /// The pools of which the node can reach something, in the order in which they are tried.
-pub(super) fn gather<'c>(
-    supply: &DeviceSupply<'c>,
-    node: &NodeInQuestion<'_>,
-) -> Result<Vec<Pool<'c>>, String> {
-    let mut found: BTreeMap<(Name, Name), Vec<&'c ResourceSlice>> = BTreeMap::new();
-    let of_node = supply.on_node.get(node.name).into_iter().flatten();
-    for slice in of_node.chain(&supply.shared).copied() {
+pub(super) fn gather<'c>(supply: &'c Devices, node: &NodeInQuestion<'_>) -> Result<Vec<Pool<'c>>, String> {
+    let mut found: BTreeMap<(Name, Name), Vec<&'c Arc<ResourceSlice>>> = BTreeMap::new();
+    for slice in supply.slices_on(node.name).iter().chain(supply.shared_slices()) {
         let is_concerned = concerns(slice, node).map_err(|why| format!("gather pool information: {why}"))?;
         if !is_concerned {
             continue;
@@ -125,18 +126,17 @@ pub(super) fn gather<'c>(
 
 /// `None` for a pool of which there are newer slices elsewhere.
 fn pool<'c>(
-    supply: &DeviceSupply<'c>,
+    supply: &'c Devices,
     driver: Name,
     name: Name,
-    mut slices: Vec<&'c ResourceSlice>,
+    mut slices: Vec<&'c Arc<ResourceSlice>>,
 ) -> Option<Pool<'c>> {
     let expected = slices[0].pool.resource_slice_count;
     let generation = slices[0].pool.generation;
     let mut elsewhere = Vec::new();
     if slices.len() as i64 != expected {
-        let of_pool = supply.of_pool.get(&(&*driver, &*name));
         let mut all = Vec::new();
-        for slice in of_pool.into_iter().flatten().copied() {
+        for slice in supply.slices_of(&driver, &name) {
             if slice.pool.generation > generation {
                 return None;
             }
@@ -157,9 +157,9 @@ fn pool<'c>(
 
 /// `None` if the slices contradict each other.
 fn usable<'c>(
-    supply: &DeviceSupply<'c>,
-    slices: &[&'c ResourceSlice],
-    elsewhere: &[&'c ResourceSlice],
+    supply: &'c Devices,
+    slices: &[&'c Arc<ResourceSlice>],
+    elsewhere: &[&'c Arc<ResourceSlice>],
 ) -> Option<PoolState<'c>> {
     let offering = || slices.iter().copied().filter(|slice| slice.shared_counters.is_empty());
     let mut names = HashSet::new();
@@ -183,22 +183,20 @@ fn usable<'c>(
     if !slices.iter().chain(elsewhere).flat_map(|slice| &slice.devices).all(known) {
         return None;
     }
-    let devices: Vec<Candidate<'c>> = offering()
-        .flat_map(|slice| slice.devices.iter().map(move |device| candidate(supply, slice, device)))
-        .collect();
+    let devices: Vec<Candidate<'c>> = offering().flat_map(|slice| candidates(supply, slice)).collect();
     let has_binding_conditions =
         devices.iter().any(|candidate| candidate.device.binding_conditions.is_some());
-    let elsewhere = elsewhere
-        .iter()
-        .flat_map(|slice| slice.devices.iter().map(move |device| candidate(supply, slice, device)));
-    let available =
-        super::counters::available(counters, devices.iter().chain(&elsewhere.collect::<Vec<_>>()));
+    let elsewhere: Vec<_> = elsewhere.iter().flat_map(|slice| candidates(supply, slice)).collect();
+    let available = super::counters::available(counters, devices.iter().chain(&elsewhere));
     Some(PoolState::Usable { devices, available, has_binding_conditions })
 }
 
-fn candidate<'c>(supply: &DeviceSupply<'c>, slice: &'c ResourceSlice, device: &'c Device) -> Candidate<'c> {
-    let id =
-        DeviceId { driver: slice.driver.clone(), pool: slice.pool.name.clone(), device: device.name.clone() };
-    let in_use = supply.in_use.whole.contains(&id);
-    Candidate { slice, device, in_use, shared: supply.in_use.shared.get(&id) }
+fn candidates<'c>(supply: &'c Devices, slice: &'c Arc<ResourceSlice>) -> impl Iterator<Item = Candidate<'c>> {
+    let pool = (slice.driver.clone(), slice.pool.name.clone());
+    slice.devices.iter().enumerate().map(move |(place, device)| {
+        let (driver, pool) = pool.clone();
+        let id = DeviceId { driver, pool, device: device.name.clone() };
+        let in_use = supply.in_use();
+        Candidate { slice, place, device, in_use: in_use.has_whole(&id), shared: in_use.shared(&id) }
+    })
 }

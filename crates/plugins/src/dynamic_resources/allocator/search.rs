@@ -2,19 +2,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use supercargo_cel::{EvaluationError, SelectableDevice};
 use supercargo_model::{
     Name,
-    devices::{AllocationMode, CelSelector, ClaimedDevices, DeviceClass, DeviceQuantity, ResourceClaim},
+    devices::{
+        AllocationMode, CelSelector, ClaimedDevices, DeviceClass, DeviceQuantity, Devices, ResourceClaim,
+        TakenCapacity,
+    },
+    work,
 };
 
 use super::{
-    AllocationError, DeviceSupply, MOST_DEVICES, MOST_STEPS, NodeInQuestion,
-    capacity::{self, TakenCapacity},
+    AllocationError, MOST_DEPTH, MOST_DEVICES, MOST_STEPS, NodeInQuestion, capacity,
     constraints::{Constraint, RequestNames},
     counters,
     pools::{Candidate, Counters, Pool, PoolState, node_matches},
-    selectors::{self, SelectorCache},
+    selectors::{ReadyDevices, Selected, SelectorCache, SelectorId},
 };
 
 /// A device by its pool and its place there.
@@ -42,8 +44,8 @@ pub(super) struct RequestOption<'c> {
     count: usize,
     /// If all are asked for.
     all: Vec<DevicePlace>,
-    /// Which devices it selects, as far as that is known.
-    selects: HashMap<DevicePlace, bool>,
+    /// What devices must meet: the class's selectors, then its own; `None` for one of a kind that is not known.
+    selectors: Vec<Option<SelectorId>>,
 }
 
 pub(super) struct Chosen<'c> {
@@ -59,8 +61,7 @@ pub(super) struct Search<'c, 's> {
     pub(super) node: NodeInQuestion<'c>,
     pub(super) claims: Vec<ClaimSearch<'c>>,
     pub(super) pools: &'c [Pool<'c>],
-    selectors: &'s mut SelectorCache,
-    ready: HashMap<DevicePlace, Result<SelectableDevice, EvaluationError>>,
+    selection: Selection<'c, 's>,
     /// Which claims have the device so far.
     allocating: HashMap<DevicePlace, Vec<usize>>,
     allocating_capacity: HashMap<DevicePlace, TakenCapacity>,
@@ -96,20 +97,66 @@ fn failed<T>(message: String) -> Result<T, AllocationError> {
     Err(AllocationError::Pod(message))
 }
 
+/// What selectors need, and what they leave behind.
+struct Selection<'c, 's> {
+    node: NodeInQuestion<'c>,
+    selectors: &'s mut SelectorCache,
+    ready: ReadyDevices,
+}
+
+impl Selection<'_, '_> {
+    fn selects(
+        &mut self,
+        option: &RequestOption<'_>,
+        claim: &ResourceClaim,
+        candidate: &Candidate<'_>,
+    ) -> Result<bool, AllocationError> {
+        for (number, selector) in option.selectors.iter().enumerate() {
+            let selected = match selector {
+                Some(id) => self.selectors.selects(*id, candidate.slice, candidate.place, &mut self.ready),
+                None => {
+                    let why = "CEL expression empty (unsupported selector type?)";
+                    return failed(selector_failed(option, claim, number, why));
+                }
+            };
+            match selected {
+                Selected::Yes => {}
+                Selected::No => return Ok(false),
+                Selected::Failed(why) => return failed(selector_failed(option, claim, number, why)),
+            }
+        }
+        if !candidate.slice.per_device_node_selection {
+            return Ok(true);
+        }
+        let device = candidate.device;
+        let all = device.all_nodes == Some(true);
+        node_matches(&self.node, device.node_name.as_ref(), all, device.node_selector.as_ref())
+            .map_err(AllocationError::Pod)
+    }
+}
+
+/// Selectors are numbered by where they are written.
+fn selector_failed(option: &RequestOption<'_>, claim: &ResourceClaim, number: usize, why: &str) -> String {
+    match number.checked_sub(option.class.selectors.len()) {
+        None => format!("class {}: selector #{number}: {why}", option.class.name),
+        Some(number) => format!("claim {}: selector #{number}: {why}", named(claim)),
+    }
+}
+
 impl<'c, 's> Search<'c, 's> {
     pub(super) fn new(
-        supply: &DeviceSupply<'c>,
+        supply: &'c Devices,
         node: &NodeInQuestion<'c>,
         claims: &[&'c ResourceClaim],
         pools: &'c [Pool<'c>],
         selectors: &'s mut SelectorCache,
     ) -> Result<Self, AllocationError> {
+        selectors.tidy();
         let mut search = Self {
             node: *node,
             claims: Vec::new(),
             pools,
-            selectors,
-            ready: HashMap::new(),
+            selection: Selection { node: *node, selectors, ready: ReadyDevices::new() },
             allocating: HashMap::new(),
             allocating_capacity: HashMap::new(),
             consumed: HashMap::new(),
@@ -119,16 +166,34 @@ impl<'c, 's> Search<'c, 's> {
             let prepared = search.prepare(supply, claim)?;
             search.claims.push(prepared);
         }
+        search.check_depth()?;
         Ok(search)
+    }
+
+    /// Each claim, request and device is a step down. Nobody who means well gets that deep.
+    fn check_depth(&self) -> Result<(), AllocationError> {
+        let of_request = |request: &RequestSearch<'_>| {
+            let most = request.options.iter().map(|option| option.count.min(MOST_DEVICES)).max();
+            1 + most.unwrap_or(0)
+        };
+        let of_claim = |claim: &ClaimSearch<'_>| 1 + claim.requests.iter().map(of_request).sum::<usize>();
+        let depth: usize = self.claims.iter().map(of_claim).sum();
+        match (self.claims.last(), depth > MOST_DEPTH) {
+            (Some(last), true) => failed(format!(
+                "claim {}: the pod's claims, their requests and devices are more than {MOST_DEPTH} together",
+                named(last.claim)
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn prepare(
         &mut self,
-        supply: &DeviceSupply<'c>,
+        supply: &'c Devices,
         claim: &'c ResourceClaim,
     ) -> Result<ClaimSearch<'c>, AllocationError> {
         let mut requests = Vec::new();
-        let mut least = 0;
+        let mut least = 0_usize;
         for request in &claim.requests {
             let has_alternatives = !request.first_available.is_empty();
             let written: Vec<&'c ClaimedDevices> = match has_alternatives {
@@ -147,7 +212,7 @@ impl<'c, 's> Search<'c, 's> {
                     request.name
                 ));
             };
-            least += fewest;
+            least = least.saturating_add(fewest);
             requests.push(RequestSearch { name: &request.name, has_alternatives, options, selected: 0 });
         }
         if least > MOST_DEVICES {
@@ -171,7 +236,7 @@ impl<'c, 's> Search<'c, 's> {
 
     fn option(
         &mut self,
-        supply: &DeviceSupply<'c>,
+        supply: &'c Devices,
         claim: &'c ResourceClaim,
         name: &str,
         asked: &'c ClaimedDevices,
@@ -185,15 +250,24 @@ impl<'c, 's> Search<'c, 's> {
         if asked.device_class_name.is_empty() {
             return failed(format!("{at}: missing device class name (unsupported request type?)"));
         }
-        let Some(class) = supply.classes.get(&*asked.device_class_name) else {
+        let Some(class) = supply.class(&asked.device_class_name) else {
             let class = &asked.device_class_name;
             return failed(format!(
                 "{at}: could not retrieve device class {class}: deviceclass.resource.k8s.io \"{class}\" not found"
             ));
         };
-        let mut option = RequestOption { asked, class, count: 0, all: Vec::new(), selects: HashMap::new() };
+        let mut id = |selector: &CelSelector| {
+            selector.expression().map(|written| self.selection.selectors.id(written))
+        };
+        let selectors = class.selectors.iter().chain(&asked.selectors).map(&mut id).collect();
+        let mut option = RequestOption { asked, class, count: 0, all: Vec::new(), selectors };
         match &asked.allocation_mode {
-            AllocationMode::ExactCount => option.count = usize::try_from(asked.count).unwrap_or(0),
+            AllocationMode::ExactCount => {
+                let Ok(count) = usize::try_from(asked.count) else {
+                    return failed(format!("{at}: count is negative: {}", asked.count));
+                };
+                option.count = count;
+            }
             AllocationMode::All => self.all_devices(&mut option, claim, &at)?,
             AllocationMode::Unknown(mode) => return failed(format!("{at}: unsupported count mode {mode}")),
         }
@@ -221,7 +295,7 @@ impl<'c, 's> Search<'c, 's> {
             };
             for (place, candidate) in devices.iter().enumerate() {
                 let place = (pool_place, place);
-                let selected = self.selects(option, claim, place, candidate)?;
+                let selected = self.selection.selects(option, claim, candidate)?;
                 if selected && self.has_capacity(option.asked, place, candidate) {
                     option.all.push(place);
                 }
@@ -243,68 +317,6 @@ impl<'c, 's> Search<'c, 's> {
         capacity::suffices(asked, candidate.device, candidate.shared, allocating)
     }
 
-    fn selects(
-        &mut self,
-        option: &mut RequestOption<'c>,
-        claim: &'c ResourceClaim,
-        place: DevicePlace,
-        candidate: &'c Candidate<'c>,
-    ) -> Result<bool, AllocationError> {
-        if let Some(known) = option.selects.get(&place) {
-            return Ok(*known);
-        }
-        let of_class = format!("class {}", option.class.name);
-        let mut selects = self.all_match(&of_class, &option.class.selectors, place, candidate)?;
-        if selects {
-            let of_claim = format!("claim {}", named(claim));
-            selects = self.all_match(&of_claim, &option.asked.selectors, place, candidate)?;
-        }
-        if selects && candidate.slice.per_device_node_selection {
-            let device = candidate.device;
-            let all = device.all_nodes == Some(true);
-            selects = node_matches(&self.node, device.node_name.as_ref(), all, device.node_selector.as_ref())
-                .map_err(AllocationError::Pod)?;
-        }
-        option.selects.insert(place, selects);
-        Ok(selects)
-    }
-
-    fn all_match(
-        &mut self,
-        of: &str,
-        written: &[CelSelector],
-        place: DevicePlace,
-        candidate: &'c Candidate<'c>,
-    ) -> Result<bool, AllocationError> {
-        for (number, selector) in written.iter().enumerate() {
-            let Some(expression) = selector.expression() else {
-                return failed(format!(
-                    "{of}: selector #{number}: CEL expression empty (unsupported selector type?)"
-                ));
-            };
-            let compiled = match self.selectors.get(expression) {
-                Ok(compiled) => compiled,
-                Err(defect) => {
-                    return failed(format!("{of}: selector #{number}: CEL compile error: {defect}"));
-                }
-            };
-            let ready = self
-                .ready
-                .entry(place)
-                .or_insert_with(|| selectors::selectable(&candidate.slice.driver, candidate.device));
-            let result = match ready {
-                Ok(device) => compiled.evaluate(device).result,
-                Err(error) => Err(error.clone()),
-            };
-            match result {
-                Ok(true) => {}
-                Ok(false) => return Ok(false),
-                Err(error) => return failed(format!("{of}: selector #{number}: CEL runtime error: {error}")),
-            }
-        }
-        Ok(true)
-    }
-
     /// Whether all claims can have what they ask for.
     pub(super) fn run(&mut self) -> Result<bool, AllocationError> {
         let at = At { claim: 0, request: 0, option: 0, device: 0 };
@@ -312,14 +324,21 @@ impl<'c, 's> Search<'c, 's> {
     }
 
     fn step(&mut self) -> Result<(), AllocationError> {
+        work::done(1);
         self.steps = match self.steps.checked_sub(1) {
             Some(left) => left,
-            None => {
-                let message = format!("the search for devices was given up after {MOST_STEPS} steps");
-                return failed(message);
-            }
+            None => return failed(self.given_up()),
         };
         Ok(())
+    }
+
+    fn given_up(&self) -> String {
+        let claims: Vec<String> = self.claims.iter().map(|claim| named(claim.claim)).collect();
+        let (claims, node) = (claims.join(", "), self.node.name);
+        format!(
+            "claim {claims}: the search for devices on node {node} was given up after {MOST_STEPS} steps: \
+             too many devices match spec.devices.requests for all combinations to be tried"
+        )
     }
 
     /// Goes on with a request that has no devices yet, or with the next claim.
@@ -398,17 +417,10 @@ impl<'c, 's> Search<'c, 's> {
         if self.is_taken(at, place, candidate) {
             return Ok(false);
         }
-        let claim = self.claims[at.claim].claim;
-        // Taken out while the selectors are asked, which need the rest of the search.
-        let options = &mut self.claims[at.claim].requests[at.request].options;
-        let mut option = options.swap_remove(at.option);
-        let selected = self.selects(&mut option, claim, place, candidate);
+        let ClaimSearch { claim, requests, .. } = &self.claims[at.claim];
+        let option = &requests[at.request].options[at.option];
         let asked = option.asked;
-        let options = &mut self.claims[at.claim].requests[at.request].options;
-        options.push(option);
-        let last = options.len() - 1;
-        options.swap(at.option, last);
-        Ok(selected? && self.has_capacity(asked, place, candidate))
+        Ok(self.selection.selects(option, claim, candidate)? && self.has_capacity(asked, place, candidate))
     }
 
     fn is_taken(&self, at: At, place: DevicePlace, candidate: &Candidate<'_>) -> bool {

@@ -1,8 +1,11 @@
 //! Evictions: for whom, of whom, and what came of them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use super::{BoundPod, Eviction, ProcessView, Rules, SimulationRule, State};
+use super::{BoundPod, Eviction, PreemptionPlan, ProcessView, Rules, SimulationRule, State};
 
 impl Rules {
     /// At rest: whoever evicted for a pod has placed it, unless something came in between.
@@ -119,7 +122,89 @@ impl Rules {
     }
 }
 
+impl Rules {
+    /// At rest: nobody was evicted who could have stayed, as far as amounts tell it. kube-scheduler, too, lets everybody stay
+    /// who leaves enough, so that a run without faults evicts no fewer for the same pod on the same node.
+    pub(in crate::soak) fn check_needs(&self) {
+        let plans = std::mem::take(&mut self.state().plans);
+        for ((process, preemptor, _), plan) in &plans {
+            for victim in plan.victims.iter().filter(|victim| plan.could_stay(victim)) {
+                let what = format!(
+                    "{process} evicted {victim} for pod {preemptor}, which would have fitted beside it"
+                );
+                self.broken(SimulationRule::EvictionsUseful, what);
+            }
+        }
+    }
+}
+
+impl PreemptionPlan {
+    /// Whether there would have been enough with this victim still there, and the others gone.
+    fn could_stay(&self, victim: &str) -> bool {
+        let stays = |uid: &str| uid == victim || !self.victims.contains(uid);
+        self.asked.iter().filter(|(_, asked)| **asked > 0).all(|(resource, asked)| {
+            let there = self.there.iter().filter(|(uid, _)| stays(uid));
+            let taken: i128 =
+                there.filter_map(|(_, amounts)| amounts.get(resource)).copied().map(i128::from).sum();
+            taken + i128::from(*asked) <= i128::from(self.given.get(resource).copied().unwrap_or(0))
+        })
+    }
+}
+
 impl State {
+    /// A process decides to make room for a pod on a node.
+    pub(super) fn room_is_made(&mut self, process: &str, uid: &str, node: &str, at: Duration) {
+        if let Some(plan) = self.preemption_plan(process, uid, node, at) {
+            self.plans.insert((process.to_owned(), uid.to_owned(), at), plan);
+        }
+    }
+
+    /// What was there when room was to be made; nothing where more than amounts counts, or where the process could not know
+    /// what was there.
+    fn preemption_plan(&self, process: &str, uid: &str, node: &str, at: Duration) -> Option<PreemptionPlan> {
+        let view = self.processes.get(process)?;
+        let asked = self.conduct.plain_demand(uid)?.clone();
+        let is_claimed = |(other, claims): (&String, &Vec<(Duration, String)>)| {
+            other != uid && claims.iter().any(|(_, on)| on == node)
+        };
+        let is_coming = |(other, decided): (&String, &Vec<(Duration, Option<String>)>)| {
+            let to = decided.last().and_then(|(_, to)| to.as_deref());
+            to == Some(node) && !self.bound_by.contains_key(other)
+        };
+        let heard = view.heard("pods", at);
+        let is_unheard = self.left.get(node).is_some_and(|left| *left > heard);
+        if is_unheard || view.nominated.iter().any(is_claimed) || view.decided.iter().any(is_coming) {
+            return None;
+        }
+        let there: Vec<(&String, &BoundPod)> =
+            self.bound.iter().filter(|(_, pod)| pod.node == node).collect();
+        if there.iter().any(|(_, pod)| !pod.is_plain || pod.version > heard) {
+            return None;
+        }
+        let mut sizes = view.known_sizes(self.nodes.get(node), at).into_iter();
+        let mut given = sizes.next()?.clone();
+        for size in sizes {
+            for (resource, amount) in &mut given {
+                *amount = (*amount).min(size.get(resource).copied().unwrap_or(0));
+            }
+        }
+        let there = there.into_iter().map(|(uid, pod)| (uid.clone(), pod.amounts.clone())).collect();
+        Some(PreemptionPlan { asked, given, there, victims: BTreeSet::new() })
+    }
+
+    /// A process has evicted a pod from a node: for whom it made room there last.
+    pub(super) fn is_evicted(&mut self, process: &str, victim: &str, node: &str) {
+        let Some(view) = self.processes.get(process) else { return };
+        let claims =
+            view.nominated.iter().flat_map(|(uid, claims)| claims.iter().map(move |claim| (uid, claim)));
+        let here = claims.filter(|(_, (_, on))| on == node);
+        let Some((preemptor, (at, _))) = here.max_by_key(|(_, (at, _))| *at) else { return };
+        let key = (process.to_owned(), preemptor.clone(), *at);
+        if let Some(plan) = self.plans.get_mut(&key) {
+            plan.victims.insert(victim.to_owned());
+        }
+    }
+
     /// Whether somebody at least as important as a pod has got, or is about to get, what was made free for it.
     fn is_outdone(&self, view: &ProcessView, uid: &str, node: &str, from: Duration) -> bool {
         let priority = self.conduct.priority(uid);

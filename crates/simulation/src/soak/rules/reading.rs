@@ -8,7 +8,7 @@ use supercargo_model::quantity::Quantity;
 use crate::soak::objects::EXCLUSIVE;
 
 /// Amounts by resource; cpu in thousandths.
-pub(super) type Amounts = BTreeMap<String, i64>;
+pub(in crate::soak) type Amounts = BTreeMap<String, i64>;
 
 pub(in crate::soak) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     let found = path.iter().try_fold(value, |value, key| value.get(key));
@@ -37,7 +37,7 @@ fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
     pod["spec"]["containers"].as_array().into_iter().flatten()
 }
 
-pub(super) fn demand(pod: &Value) -> Amounts {
+pub(in crate::soak) fn demand(pod: &Value) -> Amounts {
     let mut sum = Amounts::from([("pods".to_owned(), 1)]);
     for container in containers(pod) {
         for (resource, asked) in amounts(&container["resources"]["requests"]) {
@@ -46,6 +46,16 @@ pub(super) fn demand(pod: &Value) -> Amounts {
         }
     }
     sum
+}
+
+/// Whether amounts alone say where the pod fits, and whom it keeps away.
+pub(in crate::soak) fn is_plain(pod: &Value) -> bool {
+    let spec = &pod["spec"];
+    let is_told = |key: &str| spec.get(key).is_some_and(|value| !value.is_null());
+    !is_told("affinity")
+        && !is_told("topologySpreadConstraints")
+        && !is_told("volumes")
+        && host_ports(pod).is_empty()
 }
 
 /// A claim of the pod's that is for one pod at a time.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use supercargo_live::world::{Method, Request};
 
-use super::{Eviction, Rules, SimulationRule, text};
+use super::{Eviction, HandOver, Rules, SimulationRule, State, text};
 use crate::{
     soak::conduct::Answered,
     world::{Wiretap, resource_in},
@@ -50,7 +50,11 @@ impl Rules {
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let is_binding = request.path.ends_with("/binding");
         let is_eviction = resource == "pods" && request.method == Method::Delete;
-        if is_binding || is_eviction || resource.starts_with("persistentvolume") {
+        let is_claim = resource == "resourceclaims";
+        if is_claim {
+            self.state().devices.sent(process, request, &body, self.clock.uptime());
+        }
+        if is_binding || is_eviction || is_claim || resource.starts_with("persistentvolume") {
             self.check_lease(process, request);
         }
         if is_binding {
@@ -163,6 +167,9 @@ impl Rules {
             // Not when it is sent: what was decided at the same moment may be told a little later.
             self.check_event(process, &body);
         }
+        if resource == "resourceclaims" {
+            self.state().devices.answered(request, done, self.clock.uptime());
+        }
         let took = self.clock.uptime().saturating_sub(sent);
         let answered = Answered { process, request, body: &body, status, took };
         let broken = self.state().conduct.answered(&answered);
@@ -175,8 +182,10 @@ impl Rules {
             let victim = text(&body, &["preconditions", "uid"]).to_owned();
             let mut state = self.state();
             let Some(pod) = state.bound.get(&victim) else { return };
-            let (victim, node) = (pod.pod.clone(), pod.node.clone());
-            state.evictions.push(Eviction { at: self.clock.uptime(), by: process.to_owned(), victim, node });
+            let (uid, victim, node) = (victim, pod.pod.clone(), pod.node.clone());
+            state.is_evicted(process, &uid, &node);
+            let at = self.clock.uptime();
+            state.evictions.push(Eviction { at, by: process.to_owned(), victim, node });
         }
     }
 
@@ -200,6 +209,9 @@ impl Rules {
         let changed = state.lease.holder != held;
         let stolen = state.lease.stolen_by(process, sent);
         let until = sent + state.lease.duration;
+        if changed {
+            state.is_handed_over(process, held.is_some(), self.clock.uptime());
+        }
         state.lease.holder = held.clone();
         state.lease.until.insert(process.to_owned(), until);
         drop(state);
@@ -220,6 +232,23 @@ impl Rules {
         let Some(view) = state.processes.get_mut(process) else { return };
         let heard = view.delivered.entry(resource.to_owned()).or_default();
         heard.push((now, version));
+    }
+}
+
+impl State {
+    /// The lease is given back, or taken by somebody who did not have it.
+    fn is_handed_over(&mut self, process: &str, is_taken: bool, now: Duration) {
+        let before = self.lease.given_back.take();
+        if is_taken {
+            if let Some(view) = self.processes.get_mut(process) {
+                view.takes_over = before.map(|hand_over| HandOver { at: now, ..hand_over });
+            }
+            return;
+        }
+        let is_own = |uid: &String| self.bound_by.get(uid).is_some_and(|by| by == process);
+        let own = self.bound.iter().filter(|(uid, _)| is_own(uid));
+        let version = own.map(|(_, pod)| pod.version).max().unwrap_or(0);
+        self.lease.given_back = Some(HandOver { from: process.to_owned(), version, at: now });
     }
 }
 

@@ -19,12 +19,15 @@ use crate::store::StoredObject;
 
 /// Changes that come together are looked at together.
 pub(super) const PAUSE: Duration = Duration::from_millis(10);
+/// All pods are looked at, which takes its time where there are many: it may take so much of a core, and no more.
+const PAUSE_FOR_WORK: u32 = 10;
 const CONTROLLER: &str = "workload-controller";
 
 pub(super) async fn run(api: Arc<Api>) {
     let mut deployments = ChangeFollower::new(&api, &DEPLOYMENTS);
     let mut replica_sets = ChangeFollower::new(&api, &REPLICA_SETS);
     let mut pods = ChangeFollower::new(&api, &PODS);
+    let mut pause = PAUSE;
     loop {
         tokio::select! {
             biased;
@@ -32,7 +35,8 @@ pub(super) async fn run(api: Arc<Api>) {
             () = replica_sets.changed() => {}
             () = pods.changed() => {}
         }
-        api.time.sleep(PAUSE).await;
+        api.time.sleep(pause).await;
+        let began = api.time.uptime();
         for (what, done) in [
             ("deployments", deployments::reconcile(&api)),
             ("replica sets", replica_sets::reconcile(&api)),
@@ -43,6 +47,7 @@ pub(super) async fn run(api: Arc<Api>) {
                 tracing::debug!(%failure, what, "not everything could be reconciled");
             }
         }
+        pause = PAUSE.max((api.time.uptime() - began) * PAUSE_FOR_WORK);
     }
 }
 
