@@ -197,6 +197,6 @@ found! {
     task_leaked: TaskLeaked from 1 within 3 by NothingLeftBehind;
     unknown_node_aborts: UnknownNodeAborts from 1 within 3 by NeverEnds;
     unknown_outcome_is_failure: UnknownOutcomeIsFailure from 36 within 3 by NothingGivenTwice;
-    victims_evicted_again: VictimsEvictedAgain from 6 within 3 by EvictionsUseful;
+    victims_evicted_again: VictimsEvictedAgain from 4 within 3 by EvictionsUseful;
     waiting_pods_use_up_the_limit: WaitingPodsUseUpTheLimit from 1 within 3 by NobodyForgotten;
 }
