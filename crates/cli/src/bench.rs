@@ -1,5 +1,7 @@
 //! `supercargo bench`: how fast is it, on the workloads that every scheduler is measured on?
 
+mod start;
+
 use std::{fs, path::PathBuf};
 
 use clap::ValueEnum;
@@ -14,9 +16,16 @@ use crate::{
     objects::read_configuration,
     output::{Console, Grid, Progress},
 };
+use start::StartRow;
 
 /// How many pods the from-scratch path is measured on: it takes milliseconds for each.
 const FROM_SCRATCH_PODS: usize = 50;
+/// How many pods are bound for each node.
+const PODS_PER_NODE: usize = 2;
+const PODS_PER_NODE_AT_START: usize = 30;
+
+/// The shares of nodes that `sampled` scores, in percent; 0 adapts to the size of the cluster, as is the default.
+const SAMPLES: [i32; 4] = [0, 5, 20, 50];
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -28,9 +37,9 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 5_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     nodes: u32,
 
-    /// How many pods are bound before
-    #[arg(long, default_value_t = 10_000, value_name = "B", value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
-    bound: u32,
+    /// How many pods are bound before; two for each node without it, and thirty for `start`
+    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    bound: Option<u32>,
 
     /// How many pods are scheduled
     #[arg(long, default_value_t = 20_000, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
@@ -49,7 +58,7 @@ pub(crate) struct Options {
     json: bool,
 }
 
-/// Which workload; the kinds are those of kube-scheduler's own measurements.
+/// Which workload; the first five are those of kube-scheduler's own measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum WorkloadChoice {
     /// cpu and memory, nothing else
@@ -62,52 +71,113 @@ enum WorkloadChoice {
     Interpod,
     /// Every pod has a shape of its own
     Unique,
+    /// Pods of one template that fit nowhere
+    Refused,
+    /// The same, and before each of them something changes on one node
+    RefusedChanged,
+    /// Important pods on a full cluster, a thousand at most
+    Preempt,
+    /// The first five, scoring 0 (the default), 5, 20 and 50 percent of the nodes
+    Sampled,
+    /// 200 templates, while nodes and namespaces change
+    Churn,
+    /// A claim for each pod: on a zonal volume, or to be bound with the pod
+    Volumes,
+    /// The same, on nodes that can attach so many volumes
+    Nodevolumelimits,
+    /// A required anti-affinity by host and by zone
+    AffinityRequired,
+    /// Two hard spread constraints
+    SpreadHard,
+    /// An extender is asked about each pod; its own time is not counted
+    Extender,
     /// A claim for a device, of 8 on each node
     Devices,
     /// A claim for two devices that are attached to the same root
     DevicesConstraints,
     /// A claim for a device of one model, or else of another
     DevicesAlternatives,
-    /// All without devices, one after another
+    /// The scheduler as a process: until all is listed and a first pod is bound
+    Start,
+    /// All of them, one after another
     #[default]
     All,
 }
 
+/// One line of what is measured.
+#[derive(Clone, Copy)]
+enum Measurement {
+    Workload(BenchWorkload),
+    Sampled(BenchWorkload, i32),
+    Start,
+}
+
 impl WorkloadChoice {
-    fn workloads(self) -> Vec<BenchWorkload> {
+    fn measurements(self) -> Vec<Measurement> {
+        use Measurement::{Sampled, Start, Workload};
+        let sampled = || {
+            let of = |workload| SAMPLES.map(|percentage| Sampled(workload, percentage));
+            BenchWorkload::SAMPLED.into_iter().flat_map(of)
+        };
         match self {
-            Self::Basic => vec![BenchWorkload::Basic],
-            Self::Nodeaffinity => vec![BenchWorkload::NodeAffinity],
-            Self::Spread => vec![BenchWorkload::Spread],
-            Self::Interpod => vec![BenchWorkload::InterPod],
-            Self::Unique => vec![BenchWorkload::Unique],
-            Self::Devices => vec![BenchWorkload::Devices(Demand::Plain)],
-            Self::DevicesConstraints => vec![BenchWorkload::Devices(Demand::Constraints)],
-            Self::DevicesAlternatives => vec![BenchWorkload::Devices(Demand::Alternatives)],
-            Self::All => BenchWorkload::ALL.to_vec(),
+            Self::Basic => vec![Workload(BenchWorkload::Basic)],
+            Self::Nodeaffinity => vec![Workload(BenchWorkload::NodeAffinity)],
+            Self::Spread => vec![Workload(BenchWorkload::Spread)],
+            Self::Interpod => vec![Workload(BenchWorkload::InterPod)],
+            Self::Unique => vec![Workload(BenchWorkload::Unique)],
+            Self::Refused => vec![Workload(BenchWorkload::Refused)],
+            Self::RefusedChanged => vec![Workload(BenchWorkload::RefusedChanged)],
+            Self::Preempt => vec![Workload(BenchWorkload::Preempt)],
+            Self::Sampled => sampled().collect(),
+            Self::Churn => vec![Workload(BenchWorkload::Churn)],
+            Self::Volumes => vec![Workload(BenchWorkload::Volumes)],
+            Self::Nodevolumelimits => vec![Workload(BenchWorkload::NodeVolumeLimits)],
+            Self::AffinityRequired => vec![Workload(BenchWorkload::AffinityRequired)],
+            Self::SpreadHard => vec![Workload(BenchWorkload::SpreadHard)],
+            Self::Extender => vec![Workload(BenchWorkload::Extender)],
+            Self::Devices => vec![Workload(BenchWorkload::Devices(Demand::Plain))],
+            Self::DevicesConstraints => vec![Workload(BenchWorkload::Devices(Demand::Constraints))],
+            Self::DevicesAlternatives => vec![Workload(BenchWorkload::Devices(Demand::Alternatives))],
+            Self::Start => vec![Start],
+            Self::All => {
+                let workloads = BenchWorkload::ALL.into_iter().map(Workload);
+                workloads.chain(sampled()).chain([Start]).collect()
+            }
         }
     }
 }
 
+/// A line of figures.
 #[derive(Serialize)]
-struct Row {
+#[serde(untagged)]
+enum Row {
+    Cycles(CycleRow),
+    Start(StartRow),
+}
+
+#[derive(Serialize)]
+struct CycleRow {
     #[serde(flatten)]
     measured: BenchResult,
+    /// How many percent of the nodes were scored; 0 adapts to the size of the cluster.
+    percentage: i32,
     /// The most memory that the process held while it ran; 0 where the system does not tell.
     peak_rss_mb: u64,
-    /// The same work, every plugin asked about every node.
-    from_scratch_pods_per_second: f64,
+    /// The same work, every plugin asked about every node; nothing, where there is no such way to do it.
+    from_scratch_pods_per_second: Option<f64>,
     /// How many times faster that is.
-    ratio: f64,
+    ratio: Option<f64>,
+    /// How many times faster it is than scoring all nodes, where some are sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio_to_all_nodes: Option<f64>,
 }
 
 pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry) -> Result<Ending, Failure> {
-    let size =
-        Size { nodes: options.nodes as usize, bound: options.bound as usize, pods: options.pods as usize };
     let configuration = read_configuration(options.config.as_ref(), console, registry)?;
+    let bench = Bench { options, configuration: &configuration, registry };
     let mut rows = Vec::new();
-    for workload in options.kind.workloads() {
-        let row = measure(workload, size, options.percentage, &configuration, console, registry)?;
+    for measurement in options.kind.measurements() {
+        let row = bench.measure(measurement, console)?;
         if options.json {
             console.line(serde_json::to_string(&row).unwrap_or_default())?;
             console.flush()?;
@@ -120,38 +190,88 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     Ok(Ending::Well)
 }
 
-fn measure(
-    workload: BenchWorkload,
-    size: Size,
-    percentage: i32,
-    configuration: &Configuration,
-    console: &Console,
-    registry: &Registry,
-) -> Result<Row, Failure> {
-    let overrides = Overrides { percentage: Some(percentage), ..Overrides::default() };
-    let once = |size: Size, fast: bool, progress: &Progress| -> Result<BenchResult, Failure> {
+struct Bench<'a> {
+    options: &'a Options,
+    configuration: &'a Configuration,
+    registry: &'a Registry,
+}
+
+impl Bench<'_> {
+    fn measure(&self, measurement: Measurement, console: &Console) -> Result<Row, Failure> {
+        Ok(match measurement {
+            Measurement::Workload(workload) => {
+                Row::Cycles(self.cycles(workload, self.options.percentage, console)?)
+            }
+            Measurement::Sampled(workload, percentage) => {
+                let size = self.size(workload);
+                let all =
+                    self.once(workload, size, ALL_NODES, true, &Progress::new(size.pods, "", console))?;
+                let mut row = self.cycles(workload, percentage, console)?;
+                row.ratio_to_all_nodes =
+                    Some(row.measured.pods_per_second / all.pods_per_second.max(f64::MIN_POSITIVE));
+                Row::Cycles(row)
+            }
+            Measurement::Start => {
+                let nodes = self.options.nodes as usize;
+                let bound = self.options.bound.map_or(nodes * PODS_PER_NODE_AT_START, |bound| bound as usize);
+                Row::Start(start::measure(nodes, bound, self.options.config.as_deref())?)
+            }
+        })
+    }
+
+    fn size(&self, workload: BenchWorkload) -> Size {
+        let nodes = self.options.nodes as usize;
+        let bound = self.options.bound.map_or(nodes * PODS_PER_NODE, |bound| bound as usize);
+        workload.fit(Size { nodes, bound, pods: self.options.pods as usize })
+    }
+
+    fn cycles(
+        &self,
+        workload: BenchWorkload,
+        percentage: i32,
+        console: &Console,
+    ) -> Result<CycleRow, Failure> {
+        let size = self.size(workload);
+        let progress = Progress::new(size.pods, workload.name(), console);
+        let from_scratch = if workload.has_from_scratch_mode() {
+            let few = Size { pods: size.pods.min(FROM_SCRATCH_PODS), ..size };
+            Some(self.once(workload, few, percentage, false, &progress)?.pods_per_second)
+        } else {
+            None
+        };
+        forget_peak();
+        let measured = self.once(workload, size, percentage, true, &progress)?;
+        progress.finish();
+        Ok(CycleRow {
+            percentage,
+            peak_rss_mb: peak_rss_mb(),
+            from_scratch_pods_per_second: from_scratch,
+            ratio: from_scratch.map(|slow| measured.pods_per_second / slow.max(f64::MIN_POSITIVE)),
+            ratio_to_all_nodes: None,
+            measured,
+        })
+    }
+
+    fn once(
+        &self,
+        workload: BenchWorkload,
+        size: Size,
+        percentage: i32,
+        fast: bool,
+        progress: &Progress,
+    ) -> Result<BenchResult, Failure> {
+        let overrides = Overrides { percentage: Some(percentage), ..Overrides::default() };
         let cluster = bench::cluster(workload, size);
-        let mut engine = setup::engine(cluster, configuration, registry, overrides)?;
+        let mut engine = setup::engine(cluster, self.configuration, self.registry, overrides)?;
         let pods = bench::pending(workload, size);
         Ok(bench::run(workload, size, &mut engine, pods, fast, |done| progress.at(done)))
-    };
-    let few = Size { pods: size.pods.min(FROM_SCRATCH_PODS), ..size };
-    let progress = Progress::new(size.pods, workload.name(), console);
-    let from_scratch = once(few, false, &progress)?;
-    forget_peak();
-    let measured = once(size, true, &progress)?;
-    progress.finish();
-    Ok(Row {
-        peak_rss_mb: peak_rss_mb(),
-        from_scratch_pods_per_second: from_scratch.pods_per_second,
-        ratio: measured.pods_per_second / from_scratch.pods_per_second.max(f64::MIN_POSITIVE),
-        measured,
-    })
+    }
 }
 
 fn print(rows: &[Row], console: &mut Console) -> Result<(), Failure> {
     let mut grid = Grid::new([
         "KIND",
+        ">% OF NODES",
         ">NODES",
         ">BOUND",
         ">PODS",
@@ -162,10 +282,19 @@ fn print(rows: &[Row], console: &mut Console) -> Result<(), Failure> {
         ">PEAK MB",
         ">FROM SCRATCH/S",
         ">RATIO",
+        ">TO ALL NODES",
     ]);
-    for Row { measured, peak_rss_mb, from_scratch_pods_per_second, ratio } in rows {
+    let cycles = || {
+        rows.iter().filter_map(|row| match row {
+            Row::Cycles(row) => Some(row),
+            Row::Start(_) => None,
+        })
+    };
+    for row in cycles() {
+        let measured = &row.measured;
         grid.row([
             measured.kind.to_owned(),
+            row.percentage.to_string(),
             measured.nodes.to_string(),
             measured.bound.to_string(),
             measured.pods.to_string(),
@@ -173,15 +302,25 @@ fn print(rows: &[Row], console: &mut Console) -> Result<(), Failure> {
             format!("{:.1}", measured.p50_us),
             format!("{:.1}", measured.p99_us),
             format!("{:.1}", measured.p999_us),
-            peak_rss_mb.to_string(),
-            format!("{from_scratch_pods_per_second:.0}"),
-            format!("{ratio:.0}×"),
+            row.peak_rss_mb.to_string(),
+            row.from_scratch_pods_per_second.map_or_else(String::new, |slow| format!("{slow:.0}")),
+            row.ratio.map_or_else(String::new, |ratio| format!("{ratio:.0}×")),
+            row.ratio_to_all_nodes.map_or_else(String::new, |ratio| format!("{ratio:.2}×")),
         ]);
     }
-    console.grid(grid)?;
-    if let Some(row) = rows.iter().find(|row| row.measured.placed < row.measured.pods) {
+    if cycles().next().is_some() {
+        console.grid(grid)?;
+    }
+    for row in rows {
+        if let Row::Start(row) = row {
+            console.line(row.to_string())?;
+        }
+    }
+    if let Some(row) = cycles().find(|row| row.measured.placed < row.measured.pods) {
         let BenchResult { kind, placed, pods, .. } = &row.measured;
-        console.note(format!("{kind}: only {placed} of {pods} pods found a node; give it more nodes"));
+        console.note(format!(
+            "{kind}: only {placed} of {pods} pods came to what they were to; give it more nodes"
+        ));
     }
     Ok(())
 }

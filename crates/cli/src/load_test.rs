@@ -22,6 +22,7 @@ use crate::{
     output::Console,
 };
 use load::{Load, Size};
+pub(crate) use process::SchedulerProcess;
 use report::Report;
 
 /// How many changes a watch may lag behind: as many as a kube-apiserver keeps at most.
@@ -97,6 +98,15 @@ pub(crate) fn run(options: &Options, console: &mut Console) -> Result<Ending, Fa
         false => report.print(console)?,
     }
     Ok(if report.is_well() { Ending::Well } else { Ending::Found })
+}
+
+/// Fills a cluster with nodes and pods that run there, and one that waits.
+pub(crate) fn fill_for_start(cluster: &TestCluster, nodes: usize, bound: usize) -> Result<(), Problem> {
+    let size =
+        Size { nodes, bound, pods: 1, room: nodes, overload: 1, churn_per_second: 0, hold: Duration::ZERO };
+    let pods = (0..bound).map(|number| objects::running_pod(number, size)).chain([objects::pod(bound)]);
+    let objects = (0..nodes).map(|number| objects::node(number, size)).chain(pods);
+    cluster.create_many(objects).map_err(load::refused)
 }
 
 fn start_cluster() -> Result<TestCluster, Problem> {

@@ -1,6 +1,8 @@
 //! The workloads that speed is measured on: the same work for every scheduler.
 
+mod course;
 mod devices;
+mod objects;
 
 use std::{
     sync::Arc,
@@ -8,14 +10,17 @@ use std::{
 };
 
 use serde::Serialize;
-use serde_json::{Value, json};
 use supercargo_engine::{Admission, Engine, Queue};
-use supercargo_framework::assumed::{AssumedObjects, ReserveCycle};
-use supercargo_model::{Cluster, Name, Node, Pod};
+use supercargo_framework::assumed::AssumedObjects;
+use supercargo_model::{Pod, object::Object};
 
 pub use devices::Demand;
+pub use objects::{cluster, pending};
 
-/// What the pods ask for besides cpu and memory.
+/// How many pods preempt, at most: each takes its victims from a node of its own.
+const MAX_PREEMPTORS: usize = 1_000;
+
+/// What the pods ask for besides cpu and memory, and what happens around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BenchWorkload {
     /// Nothing.
@@ -28,13 +33,53 @@ pub enum BenchWorkload {
     InterPod,
     /// Every pod has a shape of its own, of the four kinds in turn.
     Unique,
+    /// They fit nowhere, and nothing changes.
+    Refused,
+    /// They fit nowhere, and before each of them something changes on one node.
+    RefusedChanged,
+    /// They are important, and the cluster is full.
+    Preempt,
+    /// 200 templates of the four kinds in turn, while nodes and namespaces change.
+    Churn,
+    /// A claim each, bound to a volume of some zone or to be bound with the pod.
+    Volumes,
+    /// A claim each, and nodes that can attach so many volumes.
+    NodeVolumeLimits,
+    /// A required anti-affinity by host and by zone.
+    AffinityRequired,
+    /// Two hard spread constraints.
+    SpreadHard,
+    /// An extender is asked about each of them.
+    Extender,
     /// Devices, by a claim for each pod.
     Devices(Demand),
 }
 
 impl BenchWorkload {
-    /// All without devices, in the order of the tables.
-    pub const ALL: [Self; 5] = [Self::Basic, Self::NodeAffinity, Self::Spread, Self::InterPod, Self::Unique];
+    /// All, in the order of the tables.
+    pub const ALL: [Self; 17] = [
+        Self::Basic,
+        Self::NodeAffinity,
+        Self::Spread,
+        Self::InterPod,
+        Self::Unique,
+        Self::Refused,
+        Self::RefusedChanged,
+        Self::Preempt,
+        Self::Churn,
+        Self::Volumes,
+        Self::NodeVolumeLimits,
+        Self::AffinityRequired,
+        Self::SpreadHard,
+        Self::Extender,
+        Self::Devices(Demand::Plain),
+        Self::Devices(Demand::Constraints),
+        Self::Devices(Demand::Alternatives),
+    ];
+
+    /// Those that are measured with a share of the nodes, too.
+    pub const SAMPLED: [Self; 5] =
+        [Self::Basic, Self::NodeAffinity, Self::Spread, Self::InterPod, Self::Unique];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -44,61 +89,31 @@ impl BenchWorkload {
             Self::Spread => "spread",
             Self::InterPod => "interpod",
             Self::Unique => "unique",
+            Self::Refused => "refused",
+            Self::RefusedChanged => "refused-changed",
+            Self::Preempt => "preempt",
+            Self::Churn => "churn",
+            Self::Volumes => "volumes",
+            Self::NodeVolumeLimits => "nodevolumelimits",
+            Self::AffinityRequired => "affinity-required",
+            Self::SpreadHard => "spread-hard",
+            Self::Extender => "extender",
             Self::Devices(Demand::Plain) => "devices",
             Self::Devices(Demand::Constraints) => "devices-constraints",
             Self::Devices(Demand::Alternatives) => "devices-alternatives",
         }
     }
 
-    /// The i-th pod.
-    fn pod(self, i: usize) -> Pod {
-        let turns = [Self::Basic, Self::NodeAffinity, Self::Spread, Self::InterPod];
-        let unique = self == Self::Unique;
-        let (kind, app, cpu, memory) = if unique {
-            let cpu = format!("{}m", 50 + i % 997);
-            (turns[i % turns.len()], format!("web-{i}"), cpu, format!("{}Mi", 64 + i % 1009))
-        } else {
-            (self, "web".to_owned(), "100m".to_owned(), "500Mi".to_owned())
-        };
-        let name = format!("pod-{i:07}");
-        let mut pod = json!({
-            "metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"app": app}},
-            "spec": {"containers": [{
-                "name": "main", "image": "registry.local/web:1",
-                "resources": {"requests": {"cpu": cpu, "memory": memory}},
-            }]},
-        });
-        kind.decorate(&mut pod["spec"], &app);
-        serde_json::from_value(pod).expect("a pod")
+    /// Whether the same work can be done by asking every plugin about every node.
+    pub fn has_from_scratch_mode(self) -> bool {
+        self != Self::Extender
     }
 
-    fn decorate(self, spec: &mut Value, app: &str) {
-        let selector = json!({"matchLabels": {"app": app}});
-        let term = |key: &str, weight: i32| json!([{"weight": weight, "podAffinityTerm": {"labelSelector": selector, "topologyKey": key}}]);
-        const HOST: &str = "kubernetes.io/hostname";
-        const ZONE: &str = "topology.kubernetes.io/zone";
-        const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+    /// The size at which it makes sense.
+    pub fn fit(self, size: Size) -> Size {
         match self {
-            Self::Basic | Self::Unique => {}
-            Self::Devices(_) => devices::decorate(spec),
-            Self::NodeAffinity => {
-                let disk =
-                    json!({"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]});
-                spec["affinity"] = json!({"nodeAffinity": {PREFERRED: [{"weight": 10, "preference": disk}]}});
-            }
-            Self::Spread => {
-                let soft = |key: &str, skew: i32| {
-                    json!({"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway",
-                           "labelSelector": selector})
-                };
-                spec["topologySpreadConstraints"] = json!([soft(ZONE, 1), soft(HOST, 5)]);
-            }
-            Self::InterPod => {
-                spec["affinity"] = json!({
-                    "podAntiAffinity": {PREFERRED: term(HOST, 100)},
-                    "podAffinity": {PREFERRED: term(ZONE, 50)},
-                });
-            }
+            Self::Preempt => Size { pods: size.pods.min(MAX_PREEMPTORS).min(size.nodes), ..size },
+            _ => size,
         }
     }
 }
@@ -133,78 +148,8 @@ pub struct BenchResult {
     pub p99_us: f64,
     /// 999 of 1,000 cycles took no longer.
     pub p999_us: f64,
-    /// How many pods found a node.
+    /// How many pods found what they were to find: a node; where nothing fits, that it is so; or victims.
     pub placed: usize,
-}
-
-/// The cluster of a workload, with its bound pods.
-pub fn cluster(workload: BenchWorkload, size: Size) -> Cluster {
-    let mut cluster = Cluster::default();
-    for i in 0..size.nodes {
-        cluster.put_node(node(i));
-    }
-    // Who is bound before has no devices: all of them are free.
-    let of_bound = match workload {
-        BenchWorkload::Devices(demand) => {
-            devices::offer(&mut cluster, (0..size.nodes).map(node_name));
-            pending(workload, size).iter().for_each(|pod| devices::put_claim(&mut cluster, demand, pod));
-            BenchWorkload::Basic
-        }
-        other => other,
-    };
-    let mut template: Option<Arc<Pod>> = None;
-    for i in 0..size.bound {
-        let mut pod = match &template {
-            // Building the JSON of pods that are alike once is enough.
-            Some(template) if workload != BenchWorkload::Unique => renamed(template, i),
-            _ => of_bound.pod(i),
-        };
-        pod.node = Some(node_name(i.wrapping_mul(7919) % size.nodes.max(1)));
-        let pod = cluster.share(Arc::new(pod));
-        template.get_or_insert_with(|| pod.clone());
-        cluster.put_pod(pod);
-    }
-    cluster
-}
-
-fn renamed(template: &Pod, i: usize) -> Pod {
-    let name: Name = format!("pod-{i:07}").into();
-    Pod { name: name.clone(), uid: name, ..template.clone() }
-}
-
-fn node_name(i: usize) -> Name {
-    format!("node-{i:05}").into()
-}
-
-fn node(i: usize) -> Node {
-    let name = node_name(i);
-    let disk = if i.is_multiple_of(2) { "ssd" } else { "hdd" };
-    let node = json!({
-        "metadata": {"name": &*name, "labels": {
-            "kubernetes.io/hostname": &*name,
-            "topology.kubernetes.io/zone": format!("zone-{}", i % 3),
-            "disk": disk,
-        }},
-        "status": {"allocatable": {"cpu": "32", "memory": "128Gi", "pods": "110"}},
-    });
-    serde_json::from_value(node).expect("a node")
-}
-
-/// The pending pods of a workload, numbered on after the bound ones.
-pub fn pending(workload: BenchWorkload, size: Size) -> Vec<Arc<Pod>> {
-    let mut template: Option<Arc<Pod>> = None;
-    let one = |i: usize| match (&template, workload) {
-        (Some(template), BenchWorkload::Devices(_)) => Arc::new(devices::with_claim(renamed(template, i))),
-        (Some(template), workload) if workload != BenchWorkload::Unique => Arc::new(renamed(template, i)),
-        _ => {
-            let pod = workload.pod(i);
-            let has_claim = matches!(workload, BenchWorkload::Devices(_));
-            let pod = Arc::new(if has_claim { devices::with_claim(pod) } else { pod });
-            template.get_or_insert_with(|| pod.clone());
-            pod
-        }
-    };
-    (size.bound..size.bound + size.pods).map(one).collect()
 }
 
 /// Schedules all pods through the queue, each seeing the ones before it, and measures every cycle.
@@ -216,9 +161,34 @@ pub fn run(
     fast: bool,
     mut progress: impl FnMut(usize),
 ) -> BenchResult {
-    let mut queue = Queue::default();
-    let mut taken = Vec::with_capacity(pods.len());
+    let mut queue = queued(engine, pods);
+    if workload == BenchWorkload::Extender {
+        engine.set_extenders(vec![course::extender()]);
+    }
+    let mut happenings: Vec<Option<Object>> =
+        (0..size.pods).map(|i| objects::happening(workload, size, i)).collect();
+    let mut assumed = AssumedObjects::default();
+    let mut taken = Vec::with_capacity(size.pods);
     let mut placed = 0;
+    let mut before = Instant::now();
+    while let Some(pod) = queue.pop() {
+        if let Some(object) = happenings.get_mut(taken.len()).and_then(Option::take) {
+            engine.cluster_mut().put(object);
+        }
+        let came = course::schedule(workload, engine, &mut assumed, &pod, fast);
+        placed += usize::from(came.well);
+        let now = Instant::now();
+        taken.push((now - before).saturating_sub(came.outside));
+        before = now;
+        if taken.len().is_multiple_of(1024) {
+            progress(taken.len());
+        }
+    }
+    summary(workload, size, taken, placed)
+}
+
+fn queued(engine: &mut Engine, pods: Vec<Arc<Pod>>) -> Queue {
+    let mut queue = Queue::default();
     for pod in pods {
         let pod = engine.admit(pod);
         let Some(profile) = engine.profile(&pod.spec.scheduler_name) else {
@@ -228,30 +198,11 @@ pub fn run(
             continue;
         };
     }
-    // What was chosen for one pod is nobody else's: keeping it is a part of the decision.
-    let reserves = matches!(workload, BenchWorkload::Devices(_));
-    let mut assumed = AssumedObjects::default();
-    let start = Instant::now();
-    let mut before = start;
-    while let Some(pod) = queue.pop() {
-        let node = if fast {
-            engine.place(&pod).and_then(|placement| placement.node().cloned())
-        } else {
-            engine.decide(&pod).and_then(|decision| decision.node().cloned())
-        };
-        if let Some(node) = node {
-            engine.assume(&pod, node.clone());
-            let is_kept = !reserves || reserve(engine, &mut assumed, &pod, &node);
-            placed += usize::from(is_kept);
-        }
-        let now = Instant::now();
-        taken.push(now - before);
-        before = now;
-        if taken.len().is_multiple_of(1024) {
-            progress(taken.len());
-        }
-    }
-    let total = start.elapsed();
+    queue
+}
+
+fn summary(workload: BenchWorkload, size: Size, mut taken: Vec<Duration>, placed: usize) -> BenchResult {
+    let total: Duration = taken.iter().sum();
     taken.sort_unstable();
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
     let percentile = |share: f64| {
@@ -269,11 +220,4 @@ pub fn run(
         p999_us: percentile(0.999),
         placed,
     }
-}
-
-/// Keeps for a pod what was chosen for it on its node; whether that went well.
-fn reserve(engine: &mut Engine, assumed: &mut AssumedObjects, pod: &Arc<Pod>, node: &Name) -> bool {
-    let Some(profile) = engine.profiles().shared(&pod.spec.scheduler_name) else { return false };
-    let mut cycle = ReserveCycle::new(engine.cluster_mut(), assumed, pod.uid.clone());
-    profile.profile.reserve(&mut cycle, pod, node).is_ok()
 }

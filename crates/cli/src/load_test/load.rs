@@ -402,7 +402,7 @@ impl<'c> Load<'c> {
     }
 }
 
-fn refused(refusal: StatusError) -> Problem {
+pub(super) fn refused(refusal: StatusError) -> Problem {
     Problem::error(format!("the test cluster refuses: {}", refusal.message()))
 }
 

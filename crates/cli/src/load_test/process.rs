@@ -22,16 +22,16 @@ const START_WITHIN: Duration = Duration::from_secs(30);
 const KEPT_LINES: usize = 20;
 
 /// `supercargo run`, as whoever runs this test would start it. It is killed when this is dropped.
-pub(super) struct SchedulerProcess {
+pub(crate) struct SchedulerProcess {
     child: Child,
-    pub(super) started: Instant,
+    pub(crate) started: Instant,
     /// Where it answers, such as `127.0.0.1:40123`.
-    pub(super) address: String,
+    pub(crate) address: String,
     log: Arc<Mutex<VecDeque<String>>>,
 }
 
 impl SchedulerProcess {
-    pub(super) fn start(server: &str, config: Option<&Path>) -> Result<Self, Problem> {
+    pub(crate) fn start(server: &str, config: Option<&Path>) -> Result<Self, Problem> {
         let cannot = |error| Problem::error(format!("cannot start the scheduler: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
         command.args(["run", "--master", server, "--insecure-address", "127.0.0.1:0", "--leader-elect=true"]);
@@ -49,7 +49,7 @@ impl SchedulerProcess {
     }
 
     /// What is wrong if it has ended by itself.
-    pub(super) fn check(&mut self) -> Result<(), Problem> {
+    pub(crate) fn check(&mut self) -> Result<(), Problem> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             _ => Err(self.ended_early()),
@@ -63,9 +63,18 @@ impl SchedulerProcess {
     }
 
     /// The memory that it holds; 0 where the system does not tell.
-    pub(super) fn resident_mib(&self) -> u64 {
+    pub(crate) fn resident_mib(&self) -> u64 {
+        self.told_by_system("VmRSS:")
+    }
+
+    /// The most memory that it has held; 0 where the system does not tell.
+    pub(crate) fn peak_mib(&self) -> u64 {
+        self.told_by_system("VmHWM:")
+    }
+
+    fn told_by_system(&self, field: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(field));
         let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
         kib.unwrap_or(0) / 1024
     }

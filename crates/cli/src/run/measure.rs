@@ -148,6 +148,10 @@ impl Meter for MetricsMeter {
         self.metrics.scheduling.pod_scheduled(attempts, since_first_seen);
     }
 
+    fn gave_way(&self, after: Duration) {
+        self.metrics.own.looked_again(after);
+    }
+
     fn waited_on_permit(&self, code: Option<Code>, took: Duration) {
         self.metrics.scheduling.waited_on_permit(status(code), took);
     }

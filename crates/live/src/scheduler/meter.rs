@@ -130,6 +130,9 @@ pub trait Meter: Send + Sync {
     /// A plugin has said whether an event helps a pod that it refused.
     fn hinted(&self, _plugin: &str, _event: ClusterEvent, _helps: bool, _took: Duration) {}
 
+    /// The deciding task has run for so long before the watches, and whatever else shares its thread, got their turn.
+    fn gave_way(&self, _after: Duration) {}
+
     /// A task runs beside the scheduler for as long as the answer is held.
     fn task(&self, _task: Task) -> Counted {
         None

@@ -71,6 +71,8 @@ const SLICE: Duration = Duration::from_millis(10);
 const CYCLES_IN_A_ROW: usize = 32;
 /// Watch events and reports that are taken in a row before the next decision.
 const EVENTS_IN_A_ROW: usize = 512;
+/// Watch events and reports that are taken before it is looked how long that took.
+const EVENTS_A_LOOK: usize = 32;
 const STATS_EVERY: Duration = Duration::from_secs(1);
 /// How long it sleeps, at most, when there is nothing to tell and nothing to do.
 const RESTS_FOR: Duration = Duration::from_secs(10);
@@ -291,7 +293,7 @@ impl Scheduler {
         let mut stop = pin!(stop.fuse());
         let (mut cycles, mut slice_began) = (0, self.world.uptime());
         loop {
-            self.take_what_waits();
+            self.take_what_waits(slice_began);
             self.report_stats();
             if (&mut stop).now_or_never().is_some() || self.is_deposed() {
                 break;
@@ -304,11 +306,13 @@ impl Scheduler {
                     let now = self.world.uptime();
                     self.queue.turn_ended(now);
                     if cycles == CYCLES_IN_A_ROW || now - slice_began >= SLICE {
+                        self.meter.gave_way(now - slice_began);
                         self.world.yield_now().await;
                         (cycles, slice_began) = (0, self.world.uptime());
                     }
                 }
                 None => {
+                    self.meter.gave_way(self.world.uptime() - slice_began);
                     tokio::select! {
                         biased;
                         () = &mut stop => break,
@@ -341,10 +345,13 @@ impl Scheduler {
         if may { self.queue.pop(at) } else { None }
     }
 
-    /// Takes in the watch events and reports that are there already.
-    fn take_what_waits(&mut self) {
-        for _ in 0..EVENTS_IN_A_ROW {
-            if let Ok(report) = self.reports.try_recv() {
+    /// Takes in the watch events and reports that are there already, for as long as a slice goes on that began then.
+    fn take_what_waits(&mut self, slice_began: Duration) {
+        for taken in 0..EVENTS_IN_A_ROW {
+            let looks = taken % EVENTS_A_LOOK == EVENTS_A_LOOK - 1;
+            if looks && self.world.uptime() - slice_began >= SLICE {
+                return;
+            } else if let Ok(report) = self.reports.try_recv() {
                 self.take_report(report);
             } else if let Ok(event) = self.watch_events.try_recv() {
                 self.take_watch_event(event);

@@ -2,6 +2,7 @@
 
 mod effects;
 mod extenders;
+mod gaps;
 mod permit;
 mod preemption;
 mod status;
@@ -17,13 +18,16 @@ use supercargo_engine::QueueSettings;
 use supercargo_framework::registry::Registry;
 use supercargo_manifest::Source;
 use supercargo_model::{
-    Key,
+    Cluster, Key,
     object::{Kind, Object},
 };
 use supercargo_scheduler::setup::{self, Overrides};
 use tokio::sync::mpsc;
 
-use super::{Parts, Scheduler, meter::NoMeter};
+use super::{
+    Parts, Scheduler,
+    meter::{Meter, NoMeter},
+};
 use crate::{
     informer::{WatchEvent, resources},
     testing::{Answer, FakeWorld},
@@ -110,13 +114,24 @@ fn scheduler(
     world: SharedWorld,
     extender: impl FnMut(&str, &Value) -> extenders::Says + Send + 'static,
 ) -> (Scheduler, mpsc::Sender<WatchEvent>, extenders::Calls) {
+    scheduler_on(Cluster::default(), registry, configuration, world, Arc::new(NoMeter), extender)
+}
+
+/// The same, on a cluster that it knows already, and measured.
+fn scheduler_on(
+    cluster: Cluster,
+    registry: &Registry,
+    configuration: &str,
+    world: SharedWorld,
+    meter: Arc<dyn Meter>,
+    extender: impl FnMut(&str, &Value) -> extenders::Says + Send + 'static,
+) -> (Scheduler, mpsc::Sender<WatchEvent>, extenders::Calls) {
     let text = format!(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{configuration}"
     );
     let loaded = supercargo_config::load(&Source::new("config", text), registry).unwrap();
     let configuration = loaded.configuration;
-    let mut engine =
-        setup::engine(Default::default(), &configuration, registry, Overrides::default()).unwrap();
+    let mut engine = setup::engine(cluster, &configuration, registry, Overrides::default()).unwrap();
     let (extenders, calls) = extenders::extenders(&configuration, &world, extender);
     engine.set_extenders(extenders.all().iter().map(|extender| extender.role().clone()).collect());
     let (sender, watch_events) = mpsc::channel(1024);
@@ -128,7 +143,7 @@ fn scheduler(
         declared: Default::default(),
         lease: None,
         extenders,
-        meter: Arc::new(NoMeter),
+        meter,
         host: "here".to_owned(),
     });
     (scheduler, sender, calls)

@@ -4,8 +4,8 @@
 //! the process, and every test.
 
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-    core::Collector,
+    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, core::Collector,
 };
 
 const VALID: &str = "the name is valid and registered once";
@@ -24,6 +24,10 @@ impl Define<'_> {
 
     pub(super) fn gauge(&self, name: &str, help: &str) -> IntGauge {
         self.known(IntGauge::new(name, help).expect(VALID))
+    }
+
+    pub(super) fn float_gauge(&self, name: &str, help: &str) -> Gauge {
+        self.known(Gauge::new(name, help).expect(VALID))
     }
 
     pub(super) fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {

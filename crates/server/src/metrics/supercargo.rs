@@ -1,6 +1,8 @@
 //! What only Supercargo has: metrics that kube-scheduler does not know, all named `supercargo_…`.
 
-use prometheus::{IntCounter, IntCounterVec, IntGauge, Registry};
+use std::time::Duration;
+
+use prometheus::{Gauge, IntCounter, IntCounterVec, IntGauge, Registry};
 
 use super::{
     BuildInfo,
@@ -13,6 +15,7 @@ pub struct Own {
     decisions: IntCounterVec,
     watch_restarts: IntCounterVec,
     events_dropped: IntCounter,
+    longest_gap: Gauge,
     dynamic_scoring_errors: IntCounter,
     dynamic_scoring_missing: IntGauge,
     wasm_errors: IntCounterVec,
@@ -42,6 +45,10 @@ impl Own {
             events_dropped: define.counter(
                 "supercargo_events_dropped_total",
                 "Events about pods that were not written because too many waited.",
+            ),
+            longest_gap: define.float_gauge(
+                "supercargo_longest_gap_seconds",
+                "The longest time since the start that deciding went on without a look at the watches.",
             ),
             dynamic_scoring_errors: define.counter(
                 "supercargo_dynamic_scoring_errors_total",
@@ -87,6 +94,14 @@ impl Own {
     /// The watch on this resource ended and is begun again.
     pub fn watch_restarted(&self, resource: &str) {
         self.watch_restarts.with_label_values(&[resource]).inc();
+    }
+
+    /// Deciding went on for so long without a look at the watches.
+    pub fn looked_again(&self, after: Duration) {
+        // Only one thread decides, so that nothing comes between the two.
+        if after.as_secs_f64() > self.longest_gap.get() {
+            self.longest_gap.set(after.as_secs_f64());
+        }
     }
 
     /// A text of DynamicScoring could not be read.

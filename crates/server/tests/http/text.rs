@@ -81,6 +81,7 @@ fn measure_everything(metrics: &Metrics) {
     metrics.extenders.circuit_open("http://x", true);
     metrics.own.watch_restarted("nodes");
     metrics.own.events_dropped(1);
+    metrics.own.looked_again(TOOK);
     metrics.own.input_is_unreadable();
     metrics.own.guest_failed("ZonePacker");
     Reload::ALL.iter().for_each(|&result| metrics.own.guest_reloaded("ZonePacker", result));

@@ -1,0 +1,145 @@
+//! What is done with each pod of a workload.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use supercargo_engine::{
+    Decision, Engine, Placement,
+    extender_calls::{CycleStep, ExtenderAnswer, ExtenderAnswers, ExtenderCall, ExtenderRole, Sieved},
+};
+use supercargo_framework::assumed::{AssumedObjects, ReserveCycle};
+use supercargo_model::{Name, Pod};
+
+use super::BenchWorkload;
+
+/// What came of a pod.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Came {
+    /// It found a node, or, where that is what is measured, its refusal or its victims.
+    pub(super) well: bool,
+    /// Time that others would have taken.
+    pub(super) outside: Duration,
+}
+
+/// Does what is to be done with a pod.
+pub(super) fn schedule(
+    workload: BenchWorkload,
+    engine: &mut Engine,
+    assumed: &mut AssumedObjects,
+    pod: &Arc<Pod>,
+    fast: bool,
+) -> Came {
+    match workload {
+        BenchWorkload::Extender => return with_extender(engine, pod),
+        BenchWorkload::Refused | BenchWorkload::RefusedChanged | BenchWorkload::Preempt => {}
+        _ => {
+            let node = place(engine, pod, fast);
+            // What was chosen for one pod is nobody else's: keeping it is a part of the decision.
+            let keeps = matches!(workload, BenchWorkload::Devices(_));
+            let well = node.is_some_and(|node| !keeps || reserve(engine, assumed, pod, &node));
+            return Came { well, ..Came::default() };
+        }
+    }
+    let Some(decision) = decide(engine, pod, fast) else {
+        return Came::default();
+    };
+    let well = match workload {
+        BenchWorkload::Preempt => make_room(engine, pod, &decision),
+        _ => decision.message().is_some_and(|message| !message.is_empty()),
+    };
+    Came { well, ..Came::default() }
+}
+
+/// Places and assumes a pod; where.
+fn place(engine: &mut Engine, pod: &Arc<Pod>, fast: bool) -> Option<Name> {
+    let node = if fast {
+        engine.place(pod).and_then(|placement| placement.node().cloned())
+    } else {
+        engine.decide(pod).and_then(|decision| decision.node().cloned())
+    }?;
+    engine.assume(pod, node.clone());
+    Some(node)
+}
+
+/// Keeps for a pod what was chosen for it on its node; whether that went well.
+fn reserve(engine: &mut Engine, assumed: &mut AssumedObjects, pod: &Arc<Pod>, node: &Name) -> bool {
+    let Some(profile) = engine.profiles().shared(&pod.spec.scheduler_name) else { return false };
+    let mut cycle = ReserveCycle::new(engine.cluster_mut(), assumed, pod.uid.clone());
+    profile.profile.reserve(&mut cycle, pod, node).is_ok()
+}
+
+/// The record of a pod that fits nowhere.
+fn decide(engine: &mut Engine, pod: &Arc<Pod>, fast: bool) -> Option<Decision> {
+    if !fast {
+        return engine.decide(pod);
+    }
+    match engine.place(pod)? {
+        Placement::Decided(decision) => Some(*decision),
+        Placement::On { .. } => None,
+    }
+}
+
+/// The victims go at once; the pod waits with its claim to the node.
+fn make_room(engine: &mut Engine, pod: &Arc<Pod>, decision: &Decision) -> bool {
+    let Some(Ok(nomination)) = &decision.preemption else {
+        return false;
+    };
+    for victim in &nomination.victims {
+        engine.cluster_mut().remove_pod(&victim.key());
+    }
+    engine.nominations_mut().nominate(pod.clone(), nomination.node.clone());
+    true
+}
+
+/// An extender that is asked about every pod: it refuses and scores.
+pub(super) fn extender() -> ExtenderRole {
+    ExtenderRole {
+        name: "http://extender.local".into(),
+        filters: true,
+        weight: Some(1),
+        ..ExtenderRole::default()
+    }
+}
+
+/// The extender passes all nodes and scores them; the time that its answers take is not ours.
+fn with_extender(engine: &mut Engine, pod: &Arc<Pod>) -> Came {
+    let mut answers = ExtenderAnswers::default();
+    let mut outside = Duration::ZERO;
+    loop {
+        match engine.decide_with(pod, &mut answers) {
+            None => return Came { well: false, outside },
+            Some(CycleStep::Decided(decision)) => {
+                let node = decision.node().cloned();
+                let well = node.is_some();
+                if let Some(node) = node {
+                    engine.assume(pod, node);
+                }
+                return Came { well, outside };
+            }
+            Some(CycleStep::Call(call)) => {
+                let asked = Instant::now();
+                let answer = answer(&call);
+                outside += asked.elapsed();
+                answers.add(engine.extenders(), call, answer);
+            }
+        }
+    }
+}
+
+fn answer(call: &ExtenderCall) -> ExtenderAnswer {
+    match call {
+        ExtenderCall::Filter { nodes, .. } => {
+            let passed: HashSet<Name> = nodes.iter().cloned().collect();
+            ExtenderAnswer::Filter(Ok(Sieved { passed, ..Sieved::default() }))
+        }
+        ExtenderCall::Prioritize { nodes, .. } => {
+            let points: HashMap<Name, i64> =
+                nodes.iter().enumerate().map(|(i, node)| (node.clone(), i as i64 % 11)).collect();
+            ExtenderAnswer::Prioritize(vec![Ok(points)])
+        }
+        ExtenderCall::Preempt { .. } => ExtenderAnswer::Preempt(Ok(Vec::new())),
+    }
+}
