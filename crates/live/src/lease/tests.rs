@@ -311,7 +311,9 @@ fn a_lease_under_which_something_is_still_on_its_way_is_left_to_run_out() {
     assert_eq!(a.state(), LeadershipState::Released);
     assert_eq!(server.lock().unwrap().spec()["holderIdentity"], "a");
     assert!(!a.is_held() && !b.is_held());
-    world.run_for(seconds(10));
+    // b looks every 2 s × (1 to 2.2): the last renewal is 4.4 s old at most when it is seen, 15 s later the lease has run out,
+    // and that is seen 4.4 s later at most. 10 s of these have passed.
+    world.run_for(seconds(15));
     assert!(b.is_held());
 }
 

@@ -124,6 +124,7 @@ impl Metrics {
     /// Takes away the series of a profile that is no more.
     pub fn forget_profile(&self, profile: &ProfileMetrics) {
         profile.forget();
+        self.scheduling.forget_profile(profile.name());
     }
 
     /// Whether a feature gate is on. The stage is `ALPHA`, `BETA`, or empty when the feature is there to stay.

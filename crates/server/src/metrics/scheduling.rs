@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
+use prometheus::{
+    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, core::Collector,
+};
 
 use super::{
     define::{Define, exponential},
@@ -158,6 +160,23 @@ impl Scheduling {
         self.device_wait.with_label_values(&labels).observe(took.as_secs_f64());
         if has_conditions {
             self.conditions_awaited.with_label_values(&labels).inc();
+        }
+    }
+
+    /// Takes away what pods of a profile have waited for. Which drivers these were is known to the series alone.
+    pub(super) fn forget_profile(&self, profile: &str) {
+        let families = self.device_wait.collect().into_iter().chain(self.conditions_awaited.collect());
+        for metric in families.flat_map(|mut family| family.take_metric()) {
+            let value = |name: &str| {
+                let label = metric.get_label().iter().find(|label| label.name() == name);
+                label.map_or("", |label| label.value())
+            };
+            if value("profile") == profile {
+                let labels = [profile, value("driver"), value("status")];
+                // Each series is of one of the two.
+                let _ = self.device_wait.remove_label_values(&labels);
+                let _ = self.conditions_awaited.remove_label_values(&labels);
+            }
         }
     }
 
