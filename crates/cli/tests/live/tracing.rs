@@ -60,10 +60,9 @@ fn read(reader: &mut impl BufRead) -> Option<(String, Value)> {
         }
     }
     let path = head.split(' ').nth(1)?.to_owned();
-    let lines = head.lines().filter_map(|line| line.split_once(": "));
-    let length =
-        lines.filter(|(name, _)| name.eq_ignore_ascii_case("content-length")).map(|(_, length)| length);
-    let mut body = vec![0; length.last()?.parse().ok()?];
+    let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+    let (_, length) = lines.find(|(name, _)| name.eq_ignore_ascii_case("content-length"))?;
+    let mut body = vec![0; length.parse().ok()?];
     reader.read_exact(&mut body).ok()?;
     Some((path, serde_json::from_slice(&body).expect("JSON")))
 }

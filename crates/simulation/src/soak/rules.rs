@@ -17,7 +17,7 @@ use std::{
 
 use serde_json::Value;
 use supercargo_framework::virtual_time::VirtualClock;
-use supercargo_live::scheduler::records::{Record, RecordKind};
+use supercargo_live::scheduler::records::{Follower, Record, RecordKind};
 use supercargo_testcluster::SeenChange;
 
 use super::{conduct::Conduct, extender::NOT_NOW, history::History, objects::KINDS};
@@ -227,12 +227,32 @@ pub(super) struct Rules {
     clock: VirtualClock,
     history: Arc<History>,
     state: Mutex<State>,
+    /// Who hears what each process decides.
+    followers: Mutex<BTreeMap<String, Follower>>,
 }
 
 impl Rules {
     pub(super) fn new(clock: VirtualClock, history: Arc<History>, lease_duration: Duration) -> Self {
         let lease = LeaseView { duration: lease_duration, ..LeaseView::default() };
-        Self { clock, history, state: Mutex::new(State { lease, ..State::default() }) }
+        let state = Mutex::new(State { lease, ..State::default() });
+        Self { clock, history, state, followers: Mutex::default() }
+    }
+
+    /// Hears what a process decides from now on.
+    pub(super) fn follow(&self, process: &str, follower: Follower) {
+        self.followers().insert(process.to_owned(), follower);
+    }
+
+    /// Takes in what a process has decided. Writes are judged by it, and which task runs first is not for them to say.
+    pub(super) fn hear(&self, process: &str) {
+        let next = || self.followers().get_mut(process)?.try_next();
+        while let Some(delivery) = next() {
+            self.recorded(process, &delivery.record);
+        }
+    }
+
+    fn followers(&self) -> MutexGuard<'_, BTreeMap<String, Follower>> {
+        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -335,7 +355,7 @@ impl Rules {
     }
 
     /// A scheduler tells what it did.
-    pub(super) fn recorded(&self, process: &str, record: &Record) {
+    fn recorded(&self, process: &str, record: &Record) {
         let (uid, at) = (record.uid.to_string(), record.at);
         let mut state = self.state();
         let path = format!("/api/v1/namespaces/{}/pods/{}", record.pod.namespace, record.pod.name);
@@ -531,6 +551,8 @@ impl Rules {
                 other != uid
                     && pod.exclusive.is_some()
                     && there.exclusive == pod.exclusive
+                    // As in kube-scheduler, pods count as long as their node is there.
+                    && state.nodes.contains_key(&there.node)
                     && view.knows(other, there, state.bound_by.get(*other) == Some(process), at)
             };
             if let Some((_, there)) = state.bound.iter().find(shares) {

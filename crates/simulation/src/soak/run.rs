@@ -273,10 +273,11 @@ impl<'a> Simulation<'a> {
 
     /// Hears what a scheduler decides.
     fn follow(&self, process: &SchedulerProcess, name: String) {
-        let (mut records, rules) = (process.records().follow(), self.rules.clone());
+        let (mut news, rules) = (process.records().follow(), self.rules.clone());
+        rules.follow(&name, process.records().follow());
         let following = async move {
-            while let Some(delivery) = records.next().await {
-                rules.recorded(&name, &delivery.record);
+            while news.next().await.is_some() {
+                rules.hear(&name);
             }
         };
         self.executor.spawn(self.observer, Box::pin(following));

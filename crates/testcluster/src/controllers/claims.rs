@@ -167,9 +167,8 @@ fn reconcile(api: &Api, claim: &StoredObject) -> Result<(), StatusError> {
     let remaining: Vec<Value> = reserved.iter().filter(stays).cloned().collect();
     let is_unused = remaining.is_empty();
     let is_protected = items(value, &["metadata", "finalizers"]).iter().any(|one| one == DELETE_PROTECTION);
-    if remaining.len() < reserved.len() {
-        release(api, value, remaining, is_protected)?;
-    } else if is_protected && object::is_terminating(value) && is_unused {
+    let may_go = is_protected && object::is_terminating(value) && is_unused;
+    if remaining.len() < reserved.len() || may_go {
         release(api, value, remaining, is_protected)?;
     }
     let place = ObjectAddress::new(&RESOURCE_CLAIMS, namespace(value), name(value));

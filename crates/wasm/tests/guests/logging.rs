@@ -22,10 +22,13 @@ fn logs(times: usize, level: u32, bytes: u32) -> Vec<u8> {
     )
 }
 
-/// What is told while one pod is decided: lines by level and length, and how many were left out.
-fn told(guest: Vec<u8>) -> (Vec<(LogLevel, usize)>, u64) {
+/// Lines by level and length, and how many were left out.
+type Told = (Vec<(LogLevel, usize)>, u64);
+
+/// What is told while one pod is decided.
+fn told(guest: Vec<u8>) -> Told {
     let stage = Stage::with(guest);
-    let told: Arc<Mutex<(Vec<(LogLevel, usize)>, u64)>> = Arc::default();
+    let told: Arc<Mutex<Told>> = Arc::default();
     let notes = told.clone();
     stage.host.listen(move |event| {
         let mut notes = notes.lock().unwrap();

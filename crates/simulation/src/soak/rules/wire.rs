@@ -38,6 +38,7 @@ impl Wiretap for Tap {
 
 impl Rules {
     fn wrote(&self, process: &str, request: &Request) {
+        self.hear(process);
         let resource = resource_in(&request.path);
         if request.method == Method::Get {
             return self.state().conduct.reads(process, &request.path);
