@@ -552,7 +552,7 @@ impl Rules {
                     && pod.exclusive.is_some()
                     && there.exclusive == pod.exclusive
                     // As in kube-scheduler, pods count as long as their node is there.
-                    && state.nodes.contains_key(&there.node)
+                    && state.is_node(&there.node)
                     && view.knows(other, there, state.bound_by.get(*other) == Some(process), at)
             };
             if let Some((_, there)) = state.bound.iter().find(shares) {
@@ -568,6 +568,13 @@ impl Rules {
         }
         drop(state);
         broken.into_iter().for_each(|(rule, what)| self.broken(rule, what));
+    }
+}
+
+impl State {
+    fn is_node(&self, name: &str) -> bool {
+        let versions = self.nodes.get(name);
+        versions.and_then(|versions| versions.last()).is_some_and(|(_, amounts)| amounts.is_some())
     }
 }
 

@@ -192,16 +192,23 @@ impl State {
         Some(PreemptionPlan { asked, given, there, victims: BTreeSet::new() })
     }
 
-    /// A process has evicted a pod from a node: for whom it made room there last.
+    /// A process has evicted a pod from a node: for whom it made room there last. If these were several at the same moment, it
+    /// cannot be told for which of them, and their plans are not judged.
     pub(super) fn is_evicted(&mut self, process: &str, victim: &str, node: &str) {
         let Some(view) = self.processes.get(process) else { return };
         let claims =
             view.nominated.iter().flat_map(|(uid, claims)| claims.iter().map(move |claim| (uid, claim)));
-        let here = claims.filter(|(_, (_, on))| on == node);
-        let Some((preemptor, (at, _))) = here.max_by_key(|(_, (at, _))| *at) else { return };
-        let key = (process.to_owned(), preemptor.clone(), *at);
-        if let Some(plan) = self.plans.get_mut(&key) {
-            plan.victims.insert(victim.to_owned());
+        let here: Vec<_> = claims.filter(|(_, (_, on))| on == node).collect();
+        let Some(last) = here.iter().map(|(_, (at, _))| *at).max() else { return };
+        let preemptors = here.iter().filter(|(_, (at, _))| *at == last);
+        let keys: Vec<_> = preemptors.map(|(uid, _)| (process.to_owned(), (*uid).clone(), last)).collect();
+        match &keys[..] {
+            [key] => {
+                if let Some(plan) = self.plans.get_mut(key) {
+                    plan.victims.insert(victim.to_owned());
+                }
+            }
+            several => several.iter().for_each(|key| drop(self.plans.remove(key))),
         }
     }
 
