@@ -59,6 +59,9 @@ struct Arguments {
     /// Let there be devices in every cluster, with drivers that come late, vanish and come back, and claims to them
     #[arg(long)]
     devices: bool,
+    /// Let nothing go wrong in the same clusters: to compare what is evicted
+    #[arg(long)]
+    without_faults: bool,
     /// Switch a known bug on, to see that it is found
     #[arg(long, value_name = "NAME", value_parser = bug)]
     bug: Option<Bug>,
@@ -141,7 +144,8 @@ fn soak(arguments: &Arguments) -> io::Result<bool> {
 /// The plan of a seed; known bugs are looked for where time passes quickly.
 fn plan_of(arguments: &Arguments, seed: u64) -> Plan {
     let plan = if arguments.bug.is_some() { plan(seed) } else { paced_plan(seed) };
-    if arguments.devices { with_devices(plan) } else { plan }
+    let plan = if arguments.devices && !plan.setup.devices { with_devices(plan) } else { plan };
+    if arguments.without_faults { plan.without_faults() } else { plan }
 }
 
 fn first_rule(outcome: &LifeOutcome) -> Option<SimulationRule> {

@@ -3,6 +3,7 @@
 //! Each seed does only some of the things that can be done, and lets only some things go wrong: what hides behind much
 //! else comes to light in a run that has little else.
 
+use super::devices::with_devices;
 use super::objects::{EXTENDED_TEMPLATE, UNUSUAL_TEMPLATES};
 use super::plan::{
     Act, ExtenderMode, FaultyVerb, GuestMode, Plan, PlannedSetup, PlannedStep, RequestFault, SELDOM_RENEWED_SECONDS,
@@ -33,6 +34,10 @@ const FAULTS: u64 = 17;
 const PLAIN_SEEDS: u64 = 100;
 const PLAIN_DEEDS: u64 = 25;
 const PLAIN_FAULTS: u64 = 14;
+/// How often API servers send bookmarks.
+const USUAL_BOOKMARK_SECONDS: u64 = 60;
+/// How many clusters of a thousand have devices.
+const DEVICES_PER_MILLE: u64 = 150;
 /// Sets the chance of paces apart from that of plans.
 const PACED: u64 = 0x9ace;
 /// How often nodes of a cluster that lives slowly tell that they are well, at least: kubelets do it every five minutes.
@@ -83,11 +88,16 @@ pub fn paced_plan(seed: u64) -> Plan {
     if pace > 1 && plan.setup.heartbeat_seconds > 0 {
         plan.setup.heartbeat_seconds = plan.setup.heartbeat_seconds.max(SLOW_HEARTBEAT_SECONDS);
     }
-    let share = SELDOM_RENEWED_PER_MILLE[usize::from(Some(&pace) != PACES.last())];
+    let is_slowest = Some(&pace) == PACES.last();
+    if is_slowest {
+        // As API servers do. Watches that hear less are opened anew all the time; that is tried at the other paces.
+        plan.setup.bookmark_seconds = plan.setup.bookmark_seconds.min(USUAL_BOOKMARK_SECONDS);
+    }
+    let share = SELDOM_RENEWED_PER_MILLE[usize::from(!is_slowest)];
     if pace >= SELDOM_RENEWED_FROM_PACE && random.per_mille(share) {
         set_lease(&mut plan, SELDOM_RENEWED_SECONDS);
     }
-    plan
+    if random.per_mille(DEVICES_PER_MILLE) { with_devices(plan) } else { plan }
 }
 
 /// Another lease; who was to be away for longer than it holds still is.
