@@ -91,7 +91,7 @@ pub fn paced_plan(seed: u64) -> Plan {
     let is_slowest = Some(&pace) == PACES.last();
     if is_slowest {
         // As API servers do. Watches that hear less are opened anew all the time; that is tried at the other paces.
-        plan.setup.bookmark_seconds = plan.setup.bookmark_seconds.min(USUAL_BOOKMARK_SECONDS);
+        plan.setup.bookmark_seconds = USUAL_BOOKMARK_SECONDS;
     }
     let share = SELDOM_RENEWED_PER_MILLE[usize::from(!is_slowest)];
     if pace >= SELDOM_RENEWED_FROM_PACE && random.per_mille(share) {
