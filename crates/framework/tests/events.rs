@@ -117,7 +117,11 @@ fn what_the_change_of_a_waiting_pod_amounts_to_for_itself() {
             claims(json!([{"name": "a", "resourceClaimName": "b"}])),
             "UnschedulablePodUpdatePodGeneratedResourceClaim",
         ),
-        (claims(json!([{"name": "a"}])), claims(json!([{"name": "a"}])).priority(5), "UnschedulablePodUpdate"),
+        (
+            claims(json!([{"name": "a"}])),
+            claims(json!([{"name": "a"}])).priority(5),
+            "UnschedulablePodUpdate",
+        ),
         (
             gated(json!([{"name": "a"}])),
             pod("p").label("a", "b").toleration(json!({"operator": "Exists"})),

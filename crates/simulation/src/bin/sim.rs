@@ -56,6 +56,9 @@ struct Arguments {
     /// Do not stop at the first broken rule; list the seeds that break one
     #[arg(long)]
     keep_going: bool,
+    /// Let things happen up to so many times slower than they were drawn: 1, 10, 60 or 600; each cluster has a pace of its own
+    #[arg(long, value_name = "TIMES", default_value_t = 60)]
+    slowest_pace: u64,
     /// Let there be devices in every cluster, with drivers that come late, vanish and come back, and claims to them
     #[arg(long)]
     devices: bool,
@@ -137,13 +140,17 @@ fn soak(arguments: &Arguments) -> io::Result<bool> {
         fs::write(file, serde_json::to_string_pretty(&shortened).unwrap_or_default())?;
     }
     tell(&shortened, &run(&shortened, &registry))?;
-    writeln!(io::stderr(), "replay the whole of it: cargo sim --only --seed {seed}")?;
+    let pace = arguments.slowest_pace;
+    writeln!(io::stderr(), "replay the whole of it: cargo sim --slowest-pace {pace} --only --seed {seed}")?;
     Ok(false)
 }
 
 /// The plan of a seed; known bugs are looked for where time passes quickly.
 fn plan_of(arguments: &Arguments, seed: u64) -> Plan {
-    let plan = if arguments.bug.is_some() { plan(seed) } else { paced_plan(seed) };
+    let plan = match arguments.bug {
+        Some(_) => plan(seed),
+        None => paced_plan(seed, arguments.slowest_pace),
+    };
     let plan = if arguments.devices && !plan.setup.devices { with_devices(plan) } else { plan };
     if arguments.without_faults { plan.without_faults() } else { plan }
 }
@@ -311,8 +318,7 @@ impl<'a> Progress<'a> {
 
     /// Tells and writes down how far it is, for whoever looks on, and against the day when it is ended.
     fn keep_now_and_then(&mut self) -> io::Result<()> {
-        let (every, end) =
-            if io::stderr().is_terminal() { (TELLS_EVERY, "\r") } else { (KEEPS_EVERY, "\n") };
+        let (every, end) = if io::stderr().is_terminal() { (TELLS_EVERY, "\r") } else { (KEEPS_EVERY, "\n") };
         if self.told.elapsed() > every {
             self.told = Instant::now();
             self.tell(end);

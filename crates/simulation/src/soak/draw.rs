@@ -6,7 +6,8 @@
 use super::devices::with_devices;
 use super::objects::{EXTENDED_TEMPLATE, UNUSUAL_TEMPLATES};
 use super::plan::{
-    Act, ExtenderMode, FaultyVerb, GuestMode, Plan, PlannedSetup, PlannedStep, RequestFault, SELDOM_RENEWED_SECONDS,
+    Act, ExtenderMode, FaultyVerb, GuestMode, Plan, PlannedSetup, PlannedStep, RequestFault,
+    SELDOM_RENEWED_SECONDS,
 };
 use crate::random::SeededRandom;
 
@@ -21,7 +22,8 @@ const STEPS_TO_A_LOOK: (u64, u64) = (8, 40);
 /// How many looks a plan has.
 const LOOKS: (u64, u64) = (1, 4);
 /// How many times slower a soak's plan may be: from hours in which something happens every second to quiet weeks.
-const PACES: [u64; 4] = [1, 10, 60, 600];
+const PACES: [u64; 4] = [1, 10, 60, QUIET_WEEKS];
+const QUIET_WEEKS: u64 = 600;
 /// From this pace on, some schedulers renew their lease as seldom as OpenShift's do.
 const SELDOM_RENEWED_FROM_PACE: u64 = 60;
 /// How many of a thousand, at the slowest pace and before.
@@ -77,23 +79,23 @@ pub fn plan(seed: u64) -> Plan {
     Plan { seed, setup, seconds: now / 1000 + 1, steps }
 }
 
-/// The plan of a seed for a soak: the same, at one of a few paces. Most clusters are quiet most of the time, and what
-/// waits for timers, renewals and watches that end comes to light there.
-pub fn paced_plan(seed: u64) -> Plan {
+/// The plan of a seed for a soak: the same, at one of a few paces, and at most so many times slower. Most clusters are quiet
+/// most of the time, and what waits for timers, renewals and watches that end comes to light there.
+pub fn paced_plan(seed: u64, slowest: u64) -> Plan {
     // Chance of its own: what is drawn in `plan` stays what it is.
     let random = &mut SeededRandom::new(seed ^ PACED);
-    let (mut plan, pace) = (plan(seed), *random.one_of(&PACES));
+    let paces = &PACES[..PACES.partition_point(|pace| *pace <= slowest).max(1)];
+    let (mut plan, pace) = (plan(seed), *random.one_of(paces));
     plan.steps.iter_mut().for_each(|step| step.at_millis *= pace);
     plan.seconds *= pace;
     if pace > 1 && plan.setup.heartbeat_seconds > 0 {
         plan.setup.heartbeat_seconds = plan.setup.heartbeat_seconds.max(SLOW_HEARTBEAT_SECONDS);
     }
-    let is_slowest = Some(&pace) == PACES.last();
-    if is_slowest {
+    if pace == QUIET_WEEKS {
         // As API servers do. Watches that hear less are opened anew all the time; that is tried at the other paces.
         plan.setup.bookmark_seconds = USUAL_BOOKMARK_SECONDS;
     }
-    let share = SELDOM_RENEWED_PER_MILLE[usize::from(!is_slowest)];
+    let share = SELDOM_RENEWED_PER_MILLE[usize::from(pace < QUIET_WEEKS)];
     if pace >= SELDOM_RENEWED_FROM_PACE && random.per_mille(share) {
         set_lease(&mut plan, SELDOM_RENEWED_SECONDS);
     }
