@@ -52,6 +52,22 @@ fn the_same_seed_leads_to_the_same_history() {
     }
 }
 
+/// What is done every half hour, about many pods at once, is done in the same order every time.
+#[test]
+fn hours_without_events_lead_to_the_same_history() {
+    let more_than_anybody_has = Act::CreatePods { template: u64::MAX - 3, count: 8, life_seconds: 0 };
+    let steps = vec![
+        PlannedStep { at_millis: 1_000, act: more_than_anybody_has },
+        PlannedStep { at_millis: 2 * 3_600_000, act: Act::Look },
+    ];
+    let plan = Plan { seed: 1, setup: PlannedSetup::default(), seconds: 2 * 3_600, steps };
+    let runs: Vec<_> = (0..2).map(|_| run(&plan, &soak_registry())).collect();
+    assert_eq!(runs[0].lines, runs[1].lines);
+    assert_eq!(runs[0].violations, []);
+    let renewed = runs[0].lines.iter().filter(|line| line.what.starts_with("PATCH /apis/events.k8s.io"));
+    assert!(renewed.count() > 8, "events that are told again");
+}
+
 /// Claims of a pod's own and shared ones, under faults: no device is given twice, and nobody waits for one that is free.
 #[test]
 fn lives_with_devices_break_no_rule() {

@@ -300,17 +300,20 @@ impl EventQueue {
 
     /// Writes what has not been told of series that have ended or grown old, and forgets those that are told in full.
     pub(super) fn sweep(&mut self, now: Duration) {
+        let has_ended = |series: &Series| now.saturating_sub(series.last) > SWEEP_PERIOD;
+        let is_told = |series: &Series| series.written == series.count;
         let mut untold = Vec::new();
-        self.series.retain(|key, series| {
-            let ended = now.saturating_sub(series.last) > SWEEP_PERIOD;
-            let is_told = series.written == series.count;
+        // By age rather than by hash: the same world leads to the same course of things.
+        for key in &self.ages {
+            let Some(series) = self.series.get_mut(key) else { continue };
+            let ended = has_ended(series);
             let is_old = series.count > 1 && now.saturating_sub(series.written_at) > REFRESH_PERIOD;
-            if !series.queued && ((ended && !is_told) || is_old) {
+            if !series.queued && ((ended && !is_told(series)) || is_old) {
                 series.ending = ended;
                 untold.push(key.clone());
             }
-            series.queued || !(ended && is_told)
-        });
+        }
+        self.series.retain(|_, series| series.queued || !(has_ended(series) && is_told(series)));
         self.ages.retain(|key| self.series.contains_key(key));
         for key in untold {
             self.enqueue(&key);
