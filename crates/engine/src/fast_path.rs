@@ -17,6 +17,7 @@ use crate::{
     laps::{Lap, Laps},
     pick::{TieBreak, reservoir},
     refusals::Refusals,
+    search_classes::Stretch,
     signature_cache::SignatureCache,
     signature_state::{Scope, SignatureState},
 };
@@ -204,11 +205,19 @@ impl FastPath {
             return Some(refused);
         }
         let nodes = cluster.order();
+        let start = input.start % nodes.len();
+        if signature.is_in_search_classes() && !all_free {
+            signature.leave_search_classes(cluster);
+        } else if signature.is_in_search_classes() {
+            let (placement, looked_at) = pick_by_class(signature, input, start, enough)?;
+            laps.end(profile);
+            let next_start = (input.start + looked_at) % nodes.len();
+            return Some(Placed { placement, path: DecisionPath::Sampled, next_start });
+        }
         let kept_free = kept_free(signature, cycle)?;
         let signature = self.signatures.last()?;
         let found = &mut self.found;
         found.clear();
-        let start = input.start % nodes.len();
         let mut looked_at = 0;
         for id in nodes[start..].iter().chain(&nodes[..start]) {
             if signature.is_open(*id) && !kept_free.contains(id) {
@@ -250,6 +259,21 @@ impl FastPath {
         let feasible = self.found.len();
         Some(Placement::On { node, total: total as i64, ties, feasible, evaluated })
     }
+}
+
+/// Picks among the nodes that are found from a position in the order on, by class. Also tells how many were looked at.
+fn pick_by_class(
+    signature: &mut SignatureState,
+    input: &CycleInput<'_>,
+    start: usize,
+    enough: usize,
+) -> Option<(Placement, usize)> {
+    let Stretch { found, looked_at } = signature.search(start, enough)?;
+    let (total, ties) = signature.best_found()?;
+    let chosen = signature.nth_found(input.settings.tie_break, ties, input.seed)?;
+    let node = input.state.cluster.node_at(chosen).name().clone();
+    let placement = Placement::On { node, total: total as i64, ties, feasible: found, evaluated: looked_at };
+    Some((placement, looked_at))
 }
 
 /// The open nodes on which nominated pods leave no room for this one; `None` if the pod is refused as such.

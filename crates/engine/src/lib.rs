@@ -19,6 +19,7 @@ mod queue;
 mod random;
 mod refusals;
 mod sampling;
+mod search_classes;
 mod settings;
 mod signature_cache;
 mod signature_state;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     fast::{
-        CLOSED, Cells, DomainFilter, FilterPart, NodeFilter, Normalization, OPEN, PluginFailed, RawScores,
-        ScorePart,
+        CLOSED, Cells, DomainFilter, FilterPart, Normalization, OPEN, PluginFailed, RawScores, ScorePart,
     },
     preemption::Rejection,
     profile::{CompiledProfile, Profile, ScoreColumn, Scores},
@@ -20,7 +19,9 @@ use supercargo_model::{
 use crate::{
     laps::{Lap, Laps},
     node_classes::{ByCell, MAX_COLUMNS, NodeClasses},
+    pick::{TieBreak, reservoir},
     refusals::Refusals,
+    search_classes::{Keys, MAX_KEYS, SearchClasses, Stretch, Weighed},
 };
 
 /// Beyond this share of the nodes, starting anew is cheaper than updating.
@@ -29,6 +30,8 @@ const UPDATE_AT_MOST: usize = 16;
 const SPARE_COLUMNS: usize = 4;
 /// When more nodes than this are opened or closed at once, all nodes are summed up anew.
 const FEW_MOVED: usize = 64;
+/// With more raw scores than this, nodes are not told apart by them.
+const MAX_VALUES: usize = 256;
 /// Nodes are put into classes after so many pods for which the same nodes were open: before, it would not pay.
 const CALM_PODS: u32 = 4;
 
@@ -43,6 +46,8 @@ struct Column {
     normalization: Normalization,
     /// The raw scores change with which nodes are open.
     reads_open: bool,
+    /// The raw scores that nodes have had, where they are told apart by them: see [`Column::key`].
+    values: Vec<f64>,
     /// Its raw scores have changed since its bounds were found.
     stale: bool,
 }
@@ -70,6 +75,7 @@ impl Column {
             bounds,
             normalization,
             reads_open,
+            values: Vec::new(),
             stale: true,
         }
     }
@@ -151,6 +157,49 @@ impl Column {
         self.stale = false;
     }
 
+    /// Its points do not depend on which nodes are found.
+    fn is_settled(&self) -> bool {
+        let is_constant = matches!(self.scores, RawScores::Constant(_));
+        is_constant || (self.normalization == Normalization::None && !self.reads_open)
+    }
+
+    /// Goes over to cells, for classes in the order of the search; `false` if it has none.
+    fn use_keys(&mut self, cluster: &Cluster, open: &[f64]) -> bool {
+        self.values.clear();
+        match &mut self.scores {
+            RawScores::ByDomain(part) => {
+                if self.reads_open {
+                    part.fill(cluster, open, &mut self.raw);
+                }
+                part.use_cells(cluster)
+            }
+            _ => !self.reads_open,
+        }
+    }
+
+    /// The cell of a node; `None` if there are too many.
+    fn key(&mut self, node: usize) -> Option<u32> {
+        if let RawScores::ByDomain(part) = &self.scores {
+            return part.cells().map(|cells| cells.of[node]);
+        }
+        let (raw, values) = (self.raw[node], &mut self.values);
+        let known = values.iter().position(|value| *value == raw);
+        let place = known.or_else(|| {
+            values.push(raw);
+            (values.len() <= MAX_VALUES).then(|| values.len() - 1)
+        });
+        place.map(|place| place as u32)
+    }
+
+    /// With the raw scores of its cells.
+    fn weighed(&self) -> Option<Weighed<'_>> {
+        let raw = match &self.scores {
+            RawScores::ByDomain(part) => &part.cells()?.raw,
+            _ => &self.values,
+        };
+        Some(Weighed { raw, weight: self.weight, normalization: self.normalization })
+    }
+
     fn raw(&self, node: usize) -> f64 {
         match (&self.scores, self.cells()) {
             (RawScores::Constant(score), _) => *score,
@@ -200,6 +249,8 @@ pub(crate) struct SignatureState {
     tops: Tops,
     /// The nodes that score alike, instead of `totals` and `tops`: where every restless column is given by cell.
     node_classes: Option<NodeClasses>,
+    /// The nodes that score alike in the order of the search, where totals are wanted for some nodes only.
+    search_classes: Option<SearchClasses>,
     /// For how many pods the same nodes have been open; `None` if the nodes differ too much for node_classes.
     calm: Option<u32>,
     /// The highest total, and how many nodes have it; `None` if no node is open.
@@ -240,6 +291,7 @@ impl SignatureState {
             totals: Vec::new(),
             tops: Tops::default(),
             node_classes: None,
+            search_classes: None,
             calm: Some(0),
             best: None,
             known_at: None,
@@ -436,6 +488,112 @@ impl SignatureState {
         }
     }
 
+    /// Whether nodes that score alike are searched together.
+    pub(crate) fn is_in_search_classes(&self) -> bool {
+        self.search_classes.is_some()
+    }
+
+    /// Looks for so many open nodes from a position in the order on, by class; `None` if nodes are not put into classes. What
+    /// the best of them are is asked next.
+    pub(crate) fn search(&mut self, start: usize, enough: usize) -> Option<Stretch> {
+        let Self { columns, search_classes, .. } = self;
+        let classes = search_classes.as_mut()?;
+        let stretch = classes.search(start, enough);
+        for (i, column) in columns.iter_mut().filter(|column| !column.is_settled()).enumerate() {
+            if let RawScores::ByDomain(part) = &mut column.scores
+                && column.reads_open
+            {
+                part.settle_among(stretch.found, &mut classes.cells(i));
+            }
+        }
+        Some(stretch)
+    }
+
+    /// The highest total of the nodes that were looked for last, and how many have it.
+    pub(crate) fn best_found(&mut self) -> Option<(f64, usize)> {
+        let mut unsettled = self.columns.iter().filter(|column| !column.is_settled());
+        let weighed = std::array::from_fn(|_| unsettled.next().and_then(Column::weighed));
+        self.search_classes.as_mut()?.best(&weighed)
+    }
+
+    /// One of those, after [`Self::best_found`].
+    pub(crate) fn nth_found(&mut self, tie_break: TieBreak, ties: usize, seed: u64) -> Option<NodeId> {
+        let classes = self.search_classes.as_mut()?;
+        match tie_break {
+            // By place, so that the choice does not depend on where the search started.
+            TieBreak::Random => classes.nth_best(reservoir(ties, seed)?),
+            TieBreak::First => classes.nth_in_order(0),
+        }
+    }
+
+    /// Puts the nodes into classes in the order of the search, once the same nodes have been open for a while.
+    fn look_for_search_classes(&mut self, cluster: &Cluster) {
+        let Some(calm) = &mut self.calm else {
+            return;
+        };
+        *calm += 1;
+        if *calm <= CALM_PODS {
+            return;
+        }
+        self.search_classes = self.make_search_classes(cluster);
+        if self.search_classes.is_none() {
+            self.calm = None;
+            self.leave_search_classes(cluster);
+        }
+    }
+
+    fn make_search_classes(&mut self, cluster: &Cluster) -> Option<SearchClasses> {
+        let Self { columns, open, base, .. } = self;
+        let (mut settled, mut unsettled): (Vec<&mut Column>, Vec<&mut Column>) =
+            columns.iter_mut().partition(|column| column.is_settled());
+        if unsettled.len() > MAX_KEYS || !unsettled.iter_mut().all(|column| column.use_keys(cluster, open)) {
+            return None;
+        }
+        base.clear();
+        base.extend_from_slice(open);
+        for column in &mut settled {
+            column.find_bounds(open);
+            base.iter_mut().enumerate().for_each(|(i, base)| *base += column.points(i));
+        }
+        SearchClasses::new(cluster.order(), base, |node| keys(unsettled.iter_mut().map(|c| &mut **c), node))
+    }
+
+    /// Moves the touched nodes to their classes.
+    fn update_search_classes(&mut self, cluster: &Cluster, moved: bool) {
+        if moved {
+            self.calm = self.calm.map(|_| 0);
+        }
+        if self.search_classes.is_none() {
+            return;
+        }
+        if self.touched.len() > FEW_MOVED {
+            self.leave_search_classes(cluster);
+        } else if self.move_touched().is_none() {
+            self.calm = None;
+            self.leave_search_classes(cluster);
+        }
+    }
+
+    fn move_touched(&mut self) -> Option<()> {
+        let Self { columns, open, base, search_classes, touched, .. } = self;
+        let classes = search_classes.as_mut()?;
+        for node in touched.iter() {
+            let i = node.index();
+            let settled = columns.iter().filter(|column| column.is_settled());
+            base[i] = open[i] + settled.map(|column| column.points(i)).sum::<f64>();
+            classes.update(*node, base[i], keys(columns.iter_mut().filter(|c| !c.is_settled()), *node)?)?;
+        }
+        Some(())
+    }
+
+    /// Goes back from classes to columns. Those that depend on which nodes are open are made anew for each pod.
+    pub(crate) fn leave_search_classes(&mut self, cluster: &Cluster) {
+        self.search_classes = None;
+        self.calm = self.calm.map(|_| 0);
+        let by_cell = |column: &Column| matches!(column.scores, RawScores::ByDomain(_)) && !column.reads_open;
+        self.fill(cluster, by_cell);
+    }
+
     /// Whether a plugin failed, so that nothing here can be relied on.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed
@@ -507,8 +665,10 @@ impl SignatureState {
         columns_to_update(&mut self.columns, self.scope).for_each(|column| column.settle(cluster));
         self.known_at = Some(cluster.changes().now());
         self.update(cluster, moved, restless);
-        if self.node_classes.is_none() && self.scope == Scope::Whole {
-            self.look_for_classes(cluster, laps);
+        match self.scope {
+            Scope::Whole if self.node_classes.is_none() => self.look_for_classes(cluster, laps),
+            Scope::Sampled if self.search_classes.is_none() => self.look_for_search_classes(cluster),
+            _ => {}
         }
         Some(())
     }
@@ -584,6 +744,7 @@ impl SignatureState {
         self.known_at = Some(cluster.changes().now());
         self.starts_anew = false;
         self.node_classes = None;
+        self.search_classes = None;
         let columns = cluster.columns();
         let places = columns.len();
         self.fixed.clear();
@@ -661,11 +822,30 @@ impl SignatureState {
     /// Finds out which of the touched nodes are open, and of the others if some were opened or closed. Whether that has changed
     /// for any.
     fn update_open(&mut self, cluster: &Cluster, elsewhere: bool) -> bool {
+        let mut moved = false;
         for node in &self.touched {
             let i = node.index();
-            let passes = self.fixed[i] == OPEN
-                && node_filters(&self.filters).all(|filter| filter.passes(cluster, *node));
-            self.by_node[i] = if passes { OPEN } else { CLOSED };
+            let (mut by_node, mut by_domain) = (self.fixed[i], OPEN);
+            for (_, filter) in &self.filters {
+                match filter {
+                    FilterPart::ByNode(filter) if by_node == OPEN && !filter.passes(cluster, *node) => {
+                        by_node = CLOSED;
+                    }
+                    FilterPart::ByDomain(filter) => {
+                        if let Some(closed) = filter.closed() {
+                            by_domain += closed[i];
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            self.by_node[i] = by_node;
+            let open = by_node + by_domain;
+            if open != self.open[i] && !elsewhere {
+                moved = true;
+                self.open[i] = open;
+                self.open_count = if open == OPEN { self.open_count + 1 } else { self.open_count - 1 };
+            }
         }
         if elsewhere {
             // Where all are closed, other reasons may hold for any of them.
@@ -677,17 +857,6 @@ impl SignatureState {
         if self.refusals.is_some() {
             self.unsure.extend_from_slice(&self.touched);
         }
-        let mut moved = false;
-        for node in &self.touched {
-            let i = node.index();
-            let closed = domain_filters(&self.filters).filter_map(DomainFilter::closed);
-            let open = self.by_node[i] + closed.map(|closed| closed[i]).sum::<f64>();
-            if open != self.open[i] {
-                moved = true;
-                self.open[i] = open;
-                self.open_count = if open == OPEN { self.open_count + 1 } else { self.open_count - 1 };
-            }
-        }
         moved
     }
 
@@ -697,7 +866,7 @@ impl SignatureState {
             self.touched.iter().for_each(|node| column.update(cluster, *node));
         }
         if self.scope == Scope::Sampled {
-            return;
+            return self.update_search_classes(cluster, moved);
         }
         if moved {
             self.calm = self.calm.map(|_| 0);
@@ -856,17 +1025,20 @@ fn storage(cluster: &Cluster, pod: &Pod) -> Option<u64> {
 }
 
 /// The columns that are kept up to date. Where only some nodes are looked at, those that depend on which nodes are open
-/// are made anew for each pod.
+/// are made anew for each pod, unless they are kept by cell.
 fn columns_to_update(columns: &mut [Column], scope: Scope) -> impl Iterator<Item = &mut Column> {
-    columns.iter_mut().filter(move |column| scope == Scope::Whole || !column.reads_open)
+    let is_kept =
+        move |column: &&mut Column| scope == Scope::Whole || !column.reads_open || column.cells().is_some();
+    columns.iter_mut().filter(is_kept)
 }
 
-/// The filters that must be asked again about a node whose pods have changed.
-fn node_filters(filters: &[(Name, FilterPart)]) -> impl Iterator<Item = &dyn NodeFilter> {
-    filters.iter().filter_map(|(_, filter)| match filter {
-        FilterPart::ByNode(filter) => Some(&**filter),
-        _ => None,
-    })
+/// The cells of a node by the columns that are not settled; `None` if there are too many.
+fn keys<'a>(unsettled: impl Iterator<Item = &'a mut Column>, node: NodeId) -> Option<Keys> {
+    let mut keys = [0; MAX_KEYS];
+    for (key, column) in keys.iter_mut().zip(unsettled) {
+        *key = column.key(node.index())?;
+    }
+    Some(keys)
 }
 
 /// The filters that keep themselves up to date with the pods that come and leave.

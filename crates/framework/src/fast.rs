@@ -175,6 +175,10 @@ pub trait DomainScore: Send + Sync {
 
     /// Whether the raw scores also change with which nodes are open.
     fn reads_open(&self) -> bool;
+
+    /// Works out the scores of the cells, if it keeps them, as if only so many nodes were open, all of them in these cells and
+    /// some in each. Needed only where raw scores change with which nodes are open.
+    fn settle_among(&mut self, nodes: usize, cells: &mut dyn Iterator<Item = u32>);
 }
 
 /// Scores that follow from which nodes are open.
