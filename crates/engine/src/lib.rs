@@ -18,6 +18,7 @@ mod pick;
 mod queue;
 mod random;
 mod refusals;
+mod room;
 mod sampling;
 mod search_classes;
 mod settings;

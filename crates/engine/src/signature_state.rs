@@ -6,8 +6,8 @@ use supercargo_framework::{
     fast::{
         CLOSED, Cells, DomainFilter, FilterPart, Normalization, OPEN, PluginFailed, RawScores, ScorePart,
     },
-    preemption::Rejection,
-    profile::{CompiledProfile, Profile, ScoreColumn, Scores},
+    preemption::{Nomination, Nominations, NotNominated, Rejection, Resolvable},
+    profile::{CompiledProfile, PreFilterEnd, PreFiltered, Profile, ProfileRunner, ScoreColumn, Scores},
     vector::{Bounds, Tops, add_weighted, normalized, sum_with_tops, vectorized},
 };
 use supercargo_model::{
@@ -17,10 +17,12 @@ use supercargo_model::{
 };
 
 use crate::{
+    cluster_state::ClusterState,
     laps::{Lap, Laps},
     node_classes::{ByCell, MAX_COLUMNS, NodeClasses},
     pick::{TieBreak, reservoir},
     refusals::Refusals,
+    room::Room,
     search_classes::{Keys, MAX_KEYS, SearchClasses, Stretch, Weighed},
 };
 
@@ -264,6 +266,8 @@ pub(crate) struct SignatureState {
     refusals: Option<Refusals>,
     /// The nodes that have been touched since.
     unsure: Vec<NodeId>,
+    /// What is known about making room, once that was asked for.
+    room: Option<Room>,
     /// The nodes that were open before, or those that are looked at.
     spare: Vec<f64>,
     /// Columns that are not needed now: kept for their memory.
@@ -299,6 +303,7 @@ impl SignatureState {
             touched: Vec::new(),
             refusals: None,
             unsure: Vec::new(),
+            room: None,
             spare: Vec::new(),
             spare_columns: Vec::new(),
         };
@@ -586,8 +591,16 @@ impl SignatureState {
         Some(())
     }
 
+    /// Leaves the classes, if nodes are in any, and does not look for them for a while.
+    pub(crate) fn stay_out_of_search_classes(&mut self, cluster: &Cluster) {
+        self.calm = self.calm.map(|_| 0);
+        if self.search_classes.is_some() {
+            self.leave_search_classes(cluster);
+        }
+    }
+
     /// Goes back from classes to columns. Those that depend on which nodes are open are made anew for each pod.
-    pub(crate) fn leave_search_classes(&mut self, cluster: &Cluster) {
+    fn leave_search_classes(&mut self, cluster: &Cluster) {
         self.search_classes = None;
         self.calm = self.calm.map(|_| 0);
         let by_cell = |column: &Column| matches!(column.scores, RawScores::ByDomain(_)) && !column.reads_open;
@@ -770,6 +783,7 @@ impl SignatureState {
 
     fn refilter(&mut self, cluster: &Cluster) {
         self.refusals = None;
+        self.room = None;
         self.by_node.clear();
         self.by_node.extend_from_slice(&self.fixed);
         for (_, filter) in &mut self.filters {
@@ -850,12 +864,16 @@ impl SignatureState {
         if elsewhere {
             // Where all are closed, other reasons may hold for any of them.
             self.refusals = None;
+            self.room = None;
             let touched = self.touched.len();
             self.put_together();
             return self.touched.len() > touched;
         }
         if self.refusals.is_some() {
             self.unsure.extend_from_slice(&self.touched);
+        }
+        if let Some(room) = &mut self.room {
+            room.note(&self.touched);
         }
         moved
     }
@@ -916,9 +934,17 @@ impl SignatureState {
     }
 
     fn sum_all(&mut self) {
-        self.base.clear();
-        self.base.extend_from_slice(&self.open);
         let mut same_for_all = 0.0;
+        for column in &mut self.columns {
+            if let RawScores::Constant(score) = column.scores
+                && !column.is_restless()
+            {
+                column.find_bounds(&self.open);
+                same_for_all += column.weight * normalized(column.normalization, column.bounds, score);
+            }
+        }
+        self.base.clear();
+        self.base.extend(self.open.iter().map(|open| open + same_for_all));
         for column in &mut self.columns {
             column.stale = true;
             if column.is_restless() {
@@ -930,18 +956,9 @@ impl SignatureState {
                 column.find_bounds(&self.open);
             }
             let Column { raw, weight, normalization, bounds, .. } = column;
-            match column.scores {
-                RawScores::Constant(score) => {
-                    same_for_all += *weight * normalized(*normalization, *bounds, score);
-                }
-                _ => add_weighted(&mut self.base, raw, *weight, *normalization, *bounds),
+            if !matches!(column.scores, RawScores::Constant(_)) {
+                add_weighted(&mut self.base, raw, *weight, *normalization, *bounds);
             }
-        }
-        if same_for_all != 0.0 {
-            vectorized(
-                #[inline(always)]
-                || self.base.iter_mut().for_each(|base| *base += same_for_all),
-            );
         }
         self.sum_restless();
     }
@@ -969,10 +986,96 @@ impl SignatureState {
         }
     }
 
+    /// Whether every filter looks at one node at a time, for all that was noted so far.
+    fn is_local(&self) -> bool {
+        self.filters.iter().all(|(_, filter)| match filter {
+            FilterPart::Fixed(_) | FilterPart::ByNode(_) => true,
+            FilterPart::ByDomain(filter) => filter.is_idle(),
+            FilterPart::Opaque(_) => false,
+        })
+    }
+
+    /// Forgets what is known about making room.
+    pub(crate) fn forget_room(&mut self) {
+        if self.room.take().is_some() {
+            // It may have come from there why nodes are closed.
+            self.refusals = None;
+        }
+    }
+
+    /// Brings what is known about nodes that are kept for others up to date, for a pod that has no claim to any; `None` if that
+    /// cannot be known for one node at a time.
+    pub(crate) fn keep_room(
+        &mut self,
+        profile: &Profile,
+        cluster: &Cluster,
+        nominations: &Nominations,
+        pod: &Pod,
+    ) -> Option<()> {
+        if !self.is_local() || nominations.node_of(&pod.uid).is_some() {
+            self.forget_room();
+            return None;
+        }
+        let mut room = self.room.take().unwrap_or_default();
+        if !room.is_current(cluster, nominations) {
+            let Ok(PreFilterEnd::Go(PreFiltered { state, nodes: None, .. })) =
+                profile.pre_filter(cluster, pod)
+            else {
+                self.refusals = None;
+                return None;
+            };
+            let Some(changed) = room.catch_up(profile, cluster, nominations, &state, pod) else {
+                self.refusals = None;
+                return None;
+            };
+            self.unsure.extend(changed);
+        }
+        self.room = Some(room);
+        Some(())
+    }
+
+    /// The open nodes that are kept for others.
+    pub(crate) fn kept_free(&self) -> impl Iterator<Item = NodeId> {
+        let kept = self.room.iter().flat_map(Room::kept);
+        kept.filter(|node| self.is_open(*node))
+    }
+
+    /// Whether something is known about nodes that are kept for others.
+    pub(crate) fn knows_room(&self) -> bool {
+        self.room.is_some()
+    }
+
+    /// Looks for room, with what is kept about nodes that were tried before; `None` if plugins must be asked as ever. No node
+    /// is open but those that are kept for others, and [`Self::keep_room`] was called.
+    pub(crate) fn make_room(
+        &mut self,
+        profile: &Profile,
+        state: &ClusterState,
+        pod: &Pod,
+        seed: u64,
+    ) -> Option<Result<Nomination, NotNominated>> {
+        let ClusterState { cluster, nominations } = state;
+        let Ok(PreFilterEnd::Go(PreFiltered { state, nodes: None, .. })) = profile.pre_filter(cluster, pod)
+        else {
+            return None;
+        };
+        let in_order = self.refusals(cluster)?.resolvable_among(cluster.order());
+        let mut dry_runs = std::mem::take(&mut self.room.as_mut()?.dry_runs);
+        let resolvable = Resolvable {
+            count: in_order.len(),
+            nodes: &|| in_order.clone(),
+            was_pre_filtered_by: &|plugin| profile.has_pre_filter_plugin(plugin),
+        };
+        let runner = ProfileRunner { profile, cluster, nominations, state: &state, seed, adviser: None };
+        let made = profile.post_filter_again(&runner, pod, &resolvable, &in_order, &mut dry_runs);
+        self.room.as_mut()?.dry_runs = dry_runs;
+        made
+    }
+
     /// Why each node is closed, where all are: kept, and asked again only about nodes that were touched since. `None` if some
     /// node is open, or a plugin can only tell by its Filter.
     pub(crate) fn refusals(&mut self, cluster: &Cluster) -> Option<&Refusals> {
-        if self.open_count > 0 || self.has_opaque {
+        if self.has_opaque || self.open_count > self.kept_free().count() {
             return None;
         }
         if self.unsure.len() > cluster.node_count() {
@@ -983,7 +1086,8 @@ impl SignatureState {
             None => (Refusals::new(self.open.len()), cluster.columns().live.iter().collect()),
         };
         for node in &unsure {
-            refusals.set(*node, self.refusal(cluster, *node)?);
+            let kept = self.room.as_ref().and_then(|room| room.refusal(*node)).cloned();
+            refusals.set(*node, kept.or_else(|| self.refusal(cluster, *node))?);
         }
         self.unsure = unsure;
         self.unsure.clear();

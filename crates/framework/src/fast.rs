@@ -75,6 +75,9 @@ pub trait DomainFilter: NodeFilter {
 
     /// A column of the nodes that it closes, by what it has noted; `None` if it closes none.
     fn closed(&self) -> Option<&[f64]>;
+
+    /// Whether no pod matters to it, by what it has noted: its plugin would skip itself.
+    fn is_idle(&self) -> bool;
 }
 
 /// A filter that must be asked about all nodes for every pod.
