@@ -193,6 +193,8 @@ pub struct Cluster {
     csi_capacities: BTreeMap<Key, CsiStorageCapacity>,
     attachments: BTreeMap<Name, VolumeAttachment>,
     budgets: BTreeMap<Key, PodDisruptionBudget>,
+    /// How often disruption budgets have changed.
+    budget_changes: u64,
     devices: Devices,
     config_maps: BTreeMap<Key, ConfigMap>,
     custom: BTreeMap<&'static ApiResource, BTreeMap<Key, CustomObject>>,
@@ -393,6 +395,11 @@ impl Cluster {
     /// What is attached where.
     pub fn attachments(&self) -> impl Iterator<Item = &VolumeAttachment> {
         self.attachments.values()
+    }
+
+    /// A number that grows whenever disruption budgets change.
+    pub fn budget_revision(&self) -> u64 {
+        self.budget_changes
     }
 
     /// The disruption budgets, by namespace and name.
@@ -646,6 +653,7 @@ impl Cluster {
 
     /// An object of a kind that is kept in a map has changed.
     fn changed(&mut self, kind: Kind) {
+        self.budget_changes += u64::from(kind == Kind::PodDisruptionBudget);
         match kind.invalidates() {
             Invalidates::Everything => self.changes.note(Invalidation::Everything),
             Invalidates::Storage => self.storage_changes += 1,
