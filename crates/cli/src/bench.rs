@@ -1,28 +1,34 @@
 //! `supercargo bench`: how fast is it, on the workloads that every scheduler is measured on?
 
+mod simulate;
 mod start;
 
-use std::{fs, path::PathBuf};
+use std::{fmt, fs, path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 use serde::Serialize;
 use supercargo_config::Configuration;
 use supercargo_framework::registry::Registry;
 use supercargo_scheduler::setup::{self, ALL_NODES, Overrides};
-use supercargo_sim::bench::{self, BenchResult, BenchWorkload, Demand, Size};
+use supercargo_sim::bench::{self, BenchResult, BenchWorkload, Demand, Pace, Size};
 
 use crate::{
     failure::{Ending, Failure},
     objects::read_configuration,
     output::{Console, Grid, Progress},
 };
+use simulate::SimulateRow;
 use start::StartRow;
 
-/// How many pods the from-scratch path is measured on: it takes milliseconds for each.
+/// How many pods the from-scratch path is measured on at most: it takes milliseconds for each.
 const FROM_SCRATCH_PODS: usize = 50;
+const FROM_SCRATCH: Pace = Pace { fast: false, longest: Duration::from_secs(1) };
+/// A slow workload is measured on as many pods as there is time for.
+const FAST: Pace = Pace { fast: true, longest: Duration::from_secs(5) };
 /// How many pods are bound for each node.
 const PODS_PER_NODE: usize = 2;
 const PODS_PER_NODE_AT_START: usize = 30;
+const PODS_PER_NODE_TO_SIMULATE: usize = 4;
 
 /// The shares of nodes that `sampled` scores, in percent; 0 adapts to the size of the cluster, as is the default.
 const SAMPLES: [i32; 4] = [0, 5, 20, 50];
@@ -37,11 +43,11 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 5_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     nodes: u32,
 
-    /// How many pods are bound before; two for each node without it, and thirty for `start`
+    /// How many pods are bound before; two for each node without it, thirty for `start`, and four for `simulate`
     #[arg(long, value_name = "B", value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
     bound: Option<u32>,
 
-    /// How many pods are scheduled
+    /// How many pods are scheduled, if five seconds are enough for them; half as many for `simulate`
     #[arg(long, default_value_t = 20_000, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pods: u32,
 
@@ -99,6 +105,8 @@ enum WorkloadChoice {
     DevicesAlternatives,
     /// The scheduler as a process: until all is listed and a first pod is bound
     Start,
+    /// `simulate` as a process: from a file with the cluster to where the pending pods go, scoring every node
+    Simulate,
     /// All of them, one after another
     #[default]
     All,
@@ -108,17 +116,16 @@ enum WorkloadChoice {
 #[derive(Clone, Copy)]
 enum Measurement {
     Workload(BenchWorkload),
-    Sampled(BenchWorkload, i32),
+    /// With all nodes, and then with each share of them.
+    Sampled(BenchWorkload),
     Start,
+    Simulate,
 }
 
 impl WorkloadChoice {
     fn measurements(self) -> Vec<Measurement> {
-        use Measurement::{Sampled, Start, Workload};
-        let sampled = || {
-            let of = |workload| SAMPLES.map(|percentage| Sampled(workload, percentage));
-            BenchWorkload::SAMPLED.into_iter().flat_map(of)
-        };
+        use Measurement::{Sampled, Simulate, Start, Workload};
+        let sampled = || BenchWorkload::SAMPLED.into_iter().map(Sampled);
         match self {
             Self::Basic => vec![Workload(BenchWorkload::Basic)],
             Self::Nodeaffinity => vec![Workload(BenchWorkload::NodeAffinity)],
@@ -139,9 +146,10 @@ impl WorkloadChoice {
             Self::DevicesConstraints => vec![Workload(BenchWorkload::Devices(Demand::Constraints))],
             Self::DevicesAlternatives => vec![Workload(BenchWorkload::Devices(Demand::Alternatives))],
             Self::Start => vec![Start],
+            Self::Simulate => vec![Simulate],
             Self::All => {
                 let workloads = BenchWorkload::ALL.into_iter().map(Workload);
-                workloads.chain(sampled()).chain([Start]).collect()
+                workloads.chain(sampled()).chain([Start, Simulate]).collect()
             }
         }
     }
@@ -153,6 +161,23 @@ impl WorkloadChoice {
 enum Row {
     Cycles(CycleRow),
     Start(StartRow),
+    Simulate(SimulateRow),
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cycles(CycleRow { measured, percentage, .. }) => {
+                let BenchResult { kind, pods_per_second, p50_us, p99_us, .. } = measured;
+                write!(
+                    f,
+                    "{kind}, {percentage} % of nodes: {pods_per_second:.0} pods/s, p50 {p50_us:.1} µs, p99 {p99_us:.1} µs"
+                )
+            }
+            Self::Start(row) => row.fmt(f),
+            Self::Simulate(row) => row.fmt(f),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -176,13 +201,18 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     let configuration = read_configuration(options.config.as_ref(), console, registry)?;
     let bench = Bench { options, configuration: &configuration, registry };
     let mut rows = Vec::new();
-    for measurement in options.kind.measurements() {
-        let row = bench.measure(measurement, console)?;
-        if options.json {
-            console.line(serde_json::to_string(&row).unwrap_or_default())?;
-            console.flush()?;
+    let measurements = options.kind.measurements();
+    let is_long = measurements.len() > 1;
+    for measurement in measurements {
+        for row in bench.measure(measurement, console)? {
+            if options.json {
+                console.line(serde_json::to_string(&row).unwrap_or_default())?;
+                console.flush()?;
+            } else if is_long {
+                console.note(&row);
+            }
+            rows.push(row);
         }
-        rows.push(row);
     }
     if !options.json {
         print(&rows, console)?;
@@ -197,26 +227,36 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn measure(&self, measurement: Measurement, console: &Console) -> Result<Row, Failure> {
-        Ok(match measurement {
+    fn measure(&self, measurement: Measurement, console: &Console) -> Result<Vec<Row>, Failure> {
+        let nodes = self.options.nodes as usize;
+        let bound = |for_each: usize| self.options.bound.map_or(nodes * for_each, |bound| bound as usize);
+        let config = self.options.config.as_deref();
+        let row = match measurement {
             Measurement::Workload(workload) => {
                 Row::Cycles(self.cycles(workload, self.options.percentage, console)?)
             }
-            Measurement::Sampled(workload, percentage) => {
-                let size = self.size(workload);
-                let all =
-                    self.once(workload, size, ALL_NODES, true, &Progress::new(size.pods, "", console))?;
-                let mut row = self.cycles(workload, percentage, console)?;
-                row.ratio_to_all_nodes =
-                    Some(row.measured.pods_per_second / all.pods_per_second.max(f64::MIN_POSITIVE));
-                Row::Cycles(row)
+            Measurement::Sampled(workload) => return self.sampled(workload, console),
+            Measurement::Start => Row::Start(start::measure(nodes, bound(PODS_PER_NODE_AT_START), config)?),
+            Measurement::Simulate => {
+                let (bound, pods) =
+                    (bound(PODS_PER_NODE_TO_SIMULATE), self.options.pods.div_ceil(2) as usize);
+                Row::Simulate(simulate::measure(nodes, bound, pods, config)?)
             }
-            Measurement::Start => {
-                let nodes = self.options.nodes as usize;
-                let bound = self.options.bound.map_or(nodes * PODS_PER_NODE_AT_START, |bound| bound as usize);
-                Row::Start(start::measure(nodes, bound, self.options.config.as_deref())?)
-            }
-        })
+        };
+        Ok(vec![row])
+    }
+
+    /// A row for each share of the nodes, compared with all of them.
+    fn sampled(&self, workload: BenchWorkload, console: &Console) -> Result<Vec<Row>, Failure> {
+        let size = self.size(workload);
+        let progress = Progress::new(size.pods, workload.name(), console);
+        let all = self.once(workload, size, ALL_NODES, FAST, &progress)?.pods_per_second;
+        let row = |percentage| {
+            let mut row = self.cycles(workload, percentage, console)?;
+            row.ratio_to_all_nodes = Some(row.measured.pods_per_second / all.max(f64::MIN_POSITIVE));
+            Ok(Row::Cycles(row))
+        };
+        SAMPLES.into_iter().map(row).collect()
     }
 
     fn size(&self, workload: BenchWorkload) -> Size {
@@ -235,16 +275,16 @@ impl Bench<'_> {
         let progress = Progress::new(size.pods, workload.name(), console);
         let from_scratch = if workload.has_from_scratch_mode() {
             let few = Size { pods: size.pods.min(FROM_SCRATCH_PODS), ..size };
-            Some(self.once(workload, few, percentage, false, &progress)?.pods_per_second)
+            Some(self.once(workload, few, percentage, FROM_SCRATCH, &progress)?.pods_per_second)
         } else {
             None
         };
         forget_peak();
-        let measured = self.once(workload, size, percentage, true, &progress)?;
+        let measured = self.once(workload, size, percentage, FAST, &progress)?;
         progress.finish();
         Ok(CycleRow {
             percentage,
-            peak_rss_mb: peak_rss_mb(),
+            peak_rss_mb: peak_rss_mb("self"),
             from_scratch_pods_per_second: from_scratch,
             ratio: from_scratch.map(|slow| measured.pods_per_second / slow.max(f64::MIN_POSITIVE)),
             ratio_to_all_nodes: None,
@@ -257,14 +297,14 @@ impl Bench<'_> {
         workload: BenchWorkload,
         size: Size,
         percentage: i32,
-        fast: bool,
+        pace: Pace,
         progress: &Progress,
     ) -> Result<BenchResult, Failure> {
         let overrides = Overrides { percentage: Some(percentage), ..Overrides::default() };
         let cluster = bench::cluster(workload, size);
         let mut engine = setup::engine(cluster, self.configuration, self.registry, overrides)?;
         let pods = bench::pending(workload, size);
-        Ok(bench::run(workload, size, &mut engine, pods, fast, |done| progress.at(done)))
+        Ok(bench::run(workload, size, &mut engine, pods, pace, |done| progress.at(done)))
     }
 }
 
@@ -287,7 +327,7 @@ fn print(rows: &[Row], console: &mut Console) -> Result<(), Failure> {
     let cycles = || {
         rows.iter().filter_map(|row| match row {
             Row::Cycles(row) => Some(row),
-            Row::Start(_) => None,
+            Row::Start(_) | Row::Simulate(_) => None,
         })
     };
     for row in cycles() {
@@ -312,8 +352,8 @@ fn print(rows: &[Row], console: &mut Console) -> Result<(), Failure> {
         console.grid(grid)?;
     }
     for row in rows {
-        if let Row::Start(row) = row {
-            console.line(row.to_string())?;
+        if !matches!(row, Row::Cycles(_)) {
+            console.line(row)?;
         }
     }
     if let Some(row) = cycles().find(|row| row.measured.placed < row.measured.pods) {
@@ -331,8 +371,9 @@ fn forget_peak() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-fn peak_rss_mb() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+/// The most memory that a process has held; 0 where the system does not tell.
+fn peak_rss_mb(process: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").trim().parse::<u64>().ok());
     kib.unwrap_or(0) / 1024

@@ -13,6 +13,7 @@ mod watcher;
 
 use std::{path::PathBuf, time::Duration};
 
+use serde_json::Value;
 use supercargo_manifest::Problem;
 use supercargo_testcluster::{Kubelets, NOTICE, TestCluster, TestClusterOptions};
 
@@ -102,11 +103,16 @@ pub(crate) fn run(options: &Options, console: &mut Console) -> Result<Ending, Fa
 
 /// Fills a cluster with nodes and pods that run there, and one that waits.
 pub(crate) fn fill_for_start(cluster: &TestCluster, nodes: usize, bound: usize) -> Result<(), Problem> {
+    cluster.create_many(objects_to_simulate(nodes, bound, 1)).map_err(load::refused)
+}
+
+/// Nodes, pods that run there, and pods that wait.
+pub(crate) fn objects_to_simulate(nodes: usize, bound: usize, pods: usize) -> impl Iterator<Item = Value> {
     let size =
-        Size { nodes, bound, pods: 1, room: nodes, overload: 1, churn_per_second: 0, hold: Duration::ZERO };
-    let pods = (0..bound).map(|number| objects::running_pod(number, size)).chain([objects::pod(bound)]);
-    let objects = (0..nodes).map(|number| objects::node(number, size)).chain(pods);
-    cluster.create_many(objects).map_err(load::refused)
+        Size { nodes, bound, pods, room: nodes, overload: 1, churn_per_second: 0, hold: Duration::ZERO };
+    let running = (0..bound).map(move |number| objects::running_pod(number, size));
+    let waiting = (bound..bound + pods).map(objects::pod);
+    (0..nodes).map(move |number| objects::node(number, size)).chain(running).chain(waiting)
 }
 
 fn start_cluster() -> Result<TestCluster, Problem> {

@@ -68,10 +68,14 @@ pub struct PathCounts {
     pub columns: u64,
     /// From classes of nodes that score alike.
     pub node_classes: u64,
-    /// From columns, among some of the nodes.
+    /// Among some of the nodes.
     pub sampled: u64,
+    /// Of those, the ones from classes of nodes that score alike.
+    pub search_classes: u64,
     /// No node was open, and why was known.
     pub refused: u64,
+    /// Of those, the ones for which room was found.
+    pub nominated: u64,
     /// Every plugin was asked about every node.
     pub full: u64,
 }
@@ -82,17 +86,21 @@ pub(crate) enum DecisionPath {
     Columns,
     NodeClasses,
     Sampled,
+    SearchClasses,
     Refused,
+    Nominated,
     Full,
 }
 
 impl PathCounts {
     fn count(&mut self, path: DecisionPath) {
+        self.search_classes += u64::from(path == DecisionPath::SearchClasses);
+        self.nominated += u64::from(path == DecisionPath::Nominated);
         *match path {
             DecisionPath::Columns => &mut self.columns,
             DecisionPath::NodeClasses => &mut self.node_classes,
-            DecisionPath::Sampled => &mut self.sampled,
-            DecisionPath::Refused => &mut self.refused,
+            DecisionPath::Sampled | DecisionPath::SearchClasses => &mut self.sampled,
+            DecisionPath::Refused | DecisionPath::Nominated => &mut self.refused,
             DecisionPath::Full => &mut self.full,
         } += 1;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use supercargo_framework::{
     Code,
     bugs::{self, Bug},
-    preemption::{NodeVerdicts, NotNominated, Rejection, Resolvable},
+    preemption::{NodeVerdicts, Rejection, Resolvable},
     profile::{PreFilterEnd, PreFiltered},
 };
 use supercargo_model::{Name, NodeId, NodeInfo, Pod};
@@ -17,6 +17,7 @@ use crate::{
     laps::{Lap, Laps},
     pick::{TieBreak, reservoir},
     refusals::Refusals,
+    search_classes::Stretch,
     signature_cache::SignatureCache,
     signature_state::{Scope, SignatureState},
 };
@@ -119,39 +120,54 @@ impl FastPath {
     /// Why each node refuses a pod that no node is open to, as the full path would tell it, where that is known without
     /// asking every plugin; `None` otherwise.
     pub(crate) fn verdicts(&mut self, cycle: &FastCycle<'_>) -> Option<NodeVerdicts> {
-        let state = cycle.input.state;
-        if cycle.pod.nominated_node.is_some() || !state.is_all_free_for(cycle.pod) {
+        let FastCycle { input, pod, .. } = cycle;
+        if pod.nominated_node.is_some() {
             return None;
         }
-        self.whole(cycle)?.refusals(&state.cluster).map(Refusals::verdicts)
+        let signature = self.whole(cycle)?;
+        keep_room(signature, cycle)?;
+        signature.refusals(&input.state.cluster).map(Refusals::verdicts)
     }
 
-    /// Refuses a pod to whose signature, the last that was asked for, no node is open. Nobody is ahead of it anywhere.
-    /// `None` if a plugin must be asked why, or preemption might help.
+    /// Refuses a pod to whose signature, the last that was asked for, no node is open, or finds out whom it could take the room
+    /// of. `None` if a plugin must be asked as ever.
     fn refuse(&mut self, cycle: &FastCycle<'_>) -> Option<Placed> {
         let FastCycle { input, pod, .. } = cycle;
         let (profile, cluster) = (input.profile(), &input.state.cluster);
-        let refusals = self.signatures.last()?.refusals(cluster)?;
-        let resolvable = Resolvable {
-            count: refusals.resolvable_count(),
-            nodes: &|| refusals.resolvable().collect(),
-            was_pre_filtered_by: &|plugin| profile.has_pre_filter_plugin(plugin),
-        };
-        let not_nominated = match profile.has_post_filter_plugins() {
-            true => Some(profile.foregone_post_filter(cluster, pod, &resolvable)?),
-            false => None,
-        };
+        let signature = self.signatures.last()?;
+        keep_room(signature, cycle)?;
+        let refusals = signature.refusals(cluster)?;
         let brief = BriefRefusal { summary: refusals.summary(), refusal: refusals.refusal() };
+        let mut made = None;
+        if profile.has_post_filter_plugins() {
+            let resolvable = Resolvable {
+                count: refusals.resolvable_count(),
+                nodes: &|| refusals.resolvable().collect(),
+                was_pre_filtered_by: &|plugin| profile.has_pre_filter_plugin(plugin),
+            };
+            made = Some(match profile.foregone_post_filter(cluster, pod, &resolvable) {
+                Some(refused) => Err(refused),
+                None => {
+                    signature.keep_room(profile, cluster, &input.state.nominations, pod)?;
+                    signature.make_room(profile, input.state, pod, input.seed)?
+                }
+            });
+        }
         let name = profile.scheduler_name().clone();
         let mut decision = Decision::new(pod, name, input.seed, cluster.node_count());
         decision.brief = Some(brief);
-        if let Some(NotNominated { status, clears, .. }) = not_nominated {
-            decision.clears_nomination = clears;
-            decision.preemption = Some(Err(status));
+        if let Some(made) = made {
+            decision.clears_nomination = made.as_ref().is_err_and(|refused| refused.clears);
+            decision.follow_up = match &made {
+                Ok(nomination) => nomination.follow_up.clone(),
+                Err(refused) => refused.follow_up.clone(),
+            };
+            decision.preemption = Some(made.map_err(|refused| refused.status));
         }
+        let is_nominated = matches!(decision.preemption, Some(Ok(_)));
         Some(Placed {
             placement: Placement::Decided(Box::new(decision)),
-            path: DecisionPath::Refused,
+            path: if is_nominated { DecisionPath::Nominated } else { DecisionPath::Refused },
             // All nodes count as looked at, which leads back to where the search started; there may be fewer nodes than then.
             next_start: input.start % cluster.node_count().max(1),
         })
@@ -204,14 +220,33 @@ impl FastPath {
             return Some(refused);
         }
         let nodes = cluster.order();
-        let kept_free = kept_free(signature, cycle)?;
+        let start = input.start % nodes.len();
+        if !all_free {
+            signature.stay_out_of_search_classes(cluster);
+        } else if signature.is_in_search_classes() {
+            let (placement, looked_at) = pick_by_class(signature, input, start, enough)?;
+            laps.end(profile);
+            let next_start = (input.start + looked_at) % nodes.len();
+            return Some(Placed { placement, path: DecisionPath::SearchClasses, next_start });
+        }
+        let kept_free: Vec<NodeId> = if all_free {
+            Vec::new()
+        } else if signature.keep_room(profile, cluster, &input.state.nominations, cycle.pod).is_some() {
+            signature.kept_free().collect()
+        } else {
+            kept_free(signature, cycle)?
+        };
+        if signature.open_count() == kept_free.len() {
+            let refused = self.refuse(cycle)?;
+            laps.end_in_vain(profile);
+            return Some(refused);
+        }
         let signature = self.signatures.last()?;
         let found = &mut self.found;
         found.clear();
-        let start = input.start % nodes.len();
         let mut looked_at = 0;
         for id in nodes[start..].iter().chain(&nodes[..start]) {
-            if signature.is_open(*id) && !kept_free.contains(id) {
+            if signature.is_open(*id) && kept_free.binary_search(id).is_err() {
                 if found.len() == enough {
                     break;
                 }
@@ -252,7 +287,35 @@ impl FastPath {
     }
 }
 
-/// The open nodes on which nominated pods leave no room for this one; `None` if the pod is refused as such.
+/// Picks among the nodes that are found from a position in the order on, by class. Also tells how many were looked at.
+fn pick_by_class(
+    signature: &mut SignatureState,
+    input: &CycleInput<'_>,
+    start: usize,
+    enough: usize,
+) -> Option<(Placement, usize)> {
+    let Stretch { found, looked_at } = signature.search(start, enough)?;
+    let (total, ties) = signature.best_found()?;
+    let chosen = signature.nth_found(input.settings.tie_break, ties, input.seed)?;
+    let node = input.state.cluster.node_at(chosen).name().clone();
+    let placement = Placement::On { node, total: total as i64, ties, feasible: found, evaluated: looked_at };
+    Some((placement, looked_at))
+}
+
+/// Brings what a signature knows about nodes that are kept for others up to date; `None` if there are such nodes, and it cannot
+/// be known.
+fn keep_room(signature: &mut SignatureState, cycle: &FastCycle<'_>) -> Option<()> {
+    let FastCycle { input, pod, .. } = cycle;
+    let all_free = input.state.is_all_free_for(pod);
+    if all_free && !signature.knows_room() {
+        return Some(());
+    }
+    let kept =
+        signature.keep_room(input.profile(), &input.state.cluster, &input.state.nominations, pod).is_some();
+    (kept || all_free).then_some(())
+}
+
+/// The open nodes on which nominated pods leave no room for this one, by place; `None` if the pod is refused as such.
 fn kept_free(signature: &SignatureState, cycle: &FastCycle<'_>) -> Option<Vec<NodeId>> {
     let FastCycle { input, pod, .. } = cycle;
     let (cluster, nominations) = (&input.state.cluster, &input.state.nominations);
@@ -275,5 +338,6 @@ fn kept_free(signature: &SignatureState, cycle: &FastCycle<'_>) -> Option<Vec<No
             Err(_) => kept.push(node.id),
         }
     }
+    kept.sort_unstable();
     Some(kept)
 }

@@ -120,6 +120,16 @@ impl Refusals {
         NodeVerdicts { rejected, ..NodeVerdicts::default() }
     }
 
+    /// Those of some nodes on which evicting pods could help.
+    pub(crate) fn resolvable_among(&self, nodes: &[NodeId]) -> Vec<NodeId> {
+        let by_number: Vec<bool> = self.list.iter().map(is_resolvable).collect();
+        let is_resolvable = |node: &&NodeId| {
+            let number = self.of.get(node.index()).copied().unwrap_or(NOBODY);
+            by_number.get(number as usize).copied().unwrap_or(false)
+        };
+        nodes.iter().filter(is_resolvable).copied().collect()
+    }
+
     fn entries(&self) -> impl Iterator<Item = (NodeId, &Shared)> {
         let refused = self.of.iter().enumerate().filter(|(_, number)| **number != NOBODY);
         refused.map(|(place, number)| (NodeId::from_index(place), &self.list[*number as usize]))

@@ -109,7 +109,10 @@ impl SignatureCache {
     /// Follows the cluster back to a moment: it is as it was then, and its log still tells of what came and left since.
     pub(crate) fn go_back(&mut self, cluster: &Cluster, to: Moment) {
         let kept = self.kept.iter_mut().flatten().map(|kept| &mut kept.signature);
-        kept.chain(&mut self.scratch).for_each(|signature| signature.go_back(cluster, to));
+        kept.chain(&mut self.scratch).for_each(|signature| {
+            signature.forget_room();
+            signature.go_back(cluster, to);
+        });
     }
 
     fn find(&self, index: usize, pod: &Pod) -> Option<usize> {

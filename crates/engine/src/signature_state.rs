@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     fast::{
-        CLOSED, Cells, DomainFilter, FilterPart, NodeFilter, Normalization, OPEN, PluginFailed, RawScores,
-        ScorePart,
+        CLOSED, Cells, DomainFilter, FilterPart, Normalization, OPEN, PluginFailed, RawScores, ScorePart,
     },
-    preemption::Rejection,
-    profile::{CompiledProfile, Profile, ScoreColumn, Scores},
+    preemption::{Nomination, Nominations, NotNominated, Rejection, Resolvable},
+    profile::{CompiledProfile, PreFilterEnd, PreFiltered, Profile, ProfileRunner, ScoreColumn, Scores},
     vector::{Bounds, Tops, add_weighted, normalized, sum_with_tops, vectorized},
 };
 use supercargo_model::{
@@ -18,9 +17,13 @@ use supercargo_model::{
 };
 
 use crate::{
+    cluster_state::ClusterState,
     laps::{Lap, Laps},
     node_classes::{ByCell, MAX_COLUMNS, NodeClasses},
+    pick::{TieBreak, reservoir},
     refusals::Refusals,
+    room::Room,
+    search_classes::{Keys, MAX_KEYS, SearchClasses, Stretch, Weighed},
 };
 
 /// Beyond this share of the nodes, starting anew is cheaper than updating.
@@ -29,6 +32,8 @@ const UPDATE_AT_MOST: usize = 16;
 const SPARE_COLUMNS: usize = 4;
 /// When more nodes than this are opened or closed at once, all nodes are summed up anew.
 const FEW_MOVED: usize = 64;
+/// With more raw scores than this, nodes are not told apart by them.
+const MAX_VALUES: usize = 256;
 /// Nodes are put into classes after so many pods for which the same nodes were open: before, it would not pay.
 const CALM_PODS: u32 = 4;
 
@@ -43,6 +48,8 @@ struct Column {
     normalization: Normalization,
     /// The raw scores change with which nodes are open.
     reads_open: bool,
+    /// The raw scores that nodes have had, where they are told apart by them: see [`Column::key`].
+    values: Vec<f64>,
     /// Its raw scores have changed since its bounds were found.
     stale: bool,
 }
@@ -70,6 +77,7 @@ impl Column {
             bounds,
             normalization,
             reads_open,
+            values: Vec::new(),
             stale: true,
         }
     }
@@ -151,6 +159,49 @@ impl Column {
         self.stale = false;
     }
 
+    /// Its points do not depend on which nodes are found.
+    fn is_settled(&self) -> bool {
+        let is_constant = matches!(self.scores, RawScores::Constant(_));
+        is_constant || (self.normalization == Normalization::None && !self.reads_open)
+    }
+
+    /// Goes over to cells, for classes in the order of the search; `false` if it has none.
+    fn use_keys(&mut self, cluster: &Cluster, open: &[f64]) -> bool {
+        self.values.clear();
+        match &mut self.scores {
+            RawScores::ByDomain(part) => {
+                if self.reads_open {
+                    part.fill(cluster, open, &mut self.raw);
+                }
+                part.use_cells(cluster)
+            }
+            _ => !self.reads_open,
+        }
+    }
+
+    /// The cell of a node; `None` if there are too many.
+    fn key(&mut self, node: usize) -> Option<u32> {
+        if let RawScores::ByDomain(part) = &self.scores {
+            return part.cells().map(|cells| cells.of[node]);
+        }
+        let (raw, values) = (self.raw[node], &mut self.values);
+        let known = values.iter().position(|value| *value == raw);
+        let place = known.or_else(|| {
+            values.push(raw);
+            (values.len() <= MAX_VALUES).then(|| values.len() - 1)
+        });
+        place.map(|place| place as u32)
+    }
+
+    /// With the raw scores of its cells.
+    fn weighed(&self) -> Option<Weighed<'_>> {
+        let raw = match &self.scores {
+            RawScores::ByDomain(part) => &part.cells()?.raw,
+            _ => &self.values,
+        };
+        Some(Weighed { raw, weight: self.weight, normalization: self.normalization })
+    }
+
     fn raw(&self, node: usize) -> f64 {
         match (&self.scores, self.cells()) {
             (RawScores::Constant(score), _) => *score,
@@ -200,6 +251,8 @@ pub(crate) struct SignatureState {
     tops: Tops,
     /// The nodes that score alike, instead of `totals` and `tops`: where every restless column is given by cell.
     node_classes: Option<NodeClasses>,
+    /// The nodes that score alike in the order of the search, where totals are wanted for some nodes only.
+    search_classes: Option<SearchClasses>,
     /// For how many pods the same nodes have been open; `None` if the nodes differ too much for node_classes.
     calm: Option<u32>,
     /// The highest total, and how many nodes have it; `None` if no node is open.
@@ -213,6 +266,8 @@ pub(crate) struct SignatureState {
     refusals: Option<Refusals>,
     /// The nodes that have been touched since.
     unsure: Vec<NodeId>,
+    /// What is known about making room, once that was asked for.
+    room: Option<Room>,
     /// The nodes that were open before, or those that are looked at.
     spare: Vec<f64>,
     /// Columns that are not needed now: kept for their memory.
@@ -240,6 +295,7 @@ impl SignatureState {
             totals: Vec::new(),
             tops: Tops::default(),
             node_classes: None,
+            search_classes: None,
             calm: Some(0),
             best: None,
             known_at: None,
@@ -247,6 +303,7 @@ impl SignatureState {
             touched: Vec::new(),
             refusals: None,
             unsure: Vec::new(),
+            room: None,
             spare: Vec::new(),
             spare_columns: Vec::new(),
         };
@@ -436,6 +493,120 @@ impl SignatureState {
         }
     }
 
+    /// Whether nodes that score alike are searched together.
+    pub(crate) fn is_in_search_classes(&self) -> bool {
+        self.search_classes.is_some()
+    }
+
+    /// Looks for so many open nodes from a position in the order on, by class; `None` if nodes are not put into classes. What
+    /// the best of them are is asked next.
+    pub(crate) fn search(&mut self, start: usize, enough: usize) -> Option<Stretch> {
+        let Self { columns, search_classes, .. } = self;
+        let classes = search_classes.as_mut()?;
+        let stretch = classes.search(start, enough);
+        for (i, column) in columns.iter_mut().filter(|column| !column.is_settled()).enumerate() {
+            if let RawScores::ByDomain(part) = &mut column.scores
+                && column.reads_open
+            {
+                part.settle_among(stretch.found, &mut classes.cells(i));
+            }
+        }
+        Some(stretch)
+    }
+
+    /// The highest total of the nodes that were looked for last, and how many have it.
+    pub(crate) fn best_found(&mut self) -> Option<(f64, usize)> {
+        let mut unsettled = self.columns.iter().filter(|column| !column.is_settled());
+        let weighed = std::array::from_fn(|_| unsettled.next().and_then(Column::weighed));
+        self.search_classes.as_mut()?.best(&weighed)
+    }
+
+    /// One of those, after [`Self::best_found`].
+    pub(crate) fn nth_found(&mut self, tie_break: TieBreak, ties: usize, seed: u64) -> Option<NodeId> {
+        let classes = self.search_classes.as_mut()?;
+        match tie_break {
+            // By place, so that the choice does not depend on where the search started.
+            TieBreak::Random => classes.nth_best(reservoir(ties, seed)?),
+            TieBreak::First => classes.nth_in_order(0),
+        }
+    }
+
+    /// Puts the nodes into classes in the order of the search, once the same nodes have been open for a while.
+    fn look_for_search_classes(&mut self, cluster: &Cluster) {
+        let Some(calm) = &mut self.calm else {
+            return;
+        };
+        *calm += 1;
+        if *calm <= CALM_PODS {
+            return;
+        }
+        self.search_classes = self.make_search_classes(cluster);
+        if self.search_classes.is_none() {
+            self.calm = None;
+            self.leave_search_classes(cluster);
+        }
+    }
+
+    fn make_search_classes(&mut self, cluster: &Cluster) -> Option<SearchClasses> {
+        let Self { columns, open, base, .. } = self;
+        let (mut settled, mut unsettled): (Vec<&mut Column>, Vec<&mut Column>) =
+            columns.iter_mut().partition(|column| column.is_settled());
+        if unsettled.len() > MAX_KEYS || !unsettled.iter_mut().all(|column| column.use_keys(cluster, open)) {
+            return None;
+        }
+        base.clear();
+        base.extend_from_slice(open);
+        for column in &mut settled {
+            column.find_bounds(open);
+            base.iter_mut().enumerate().for_each(|(i, base)| *base += column.points(i));
+        }
+        SearchClasses::new(cluster.order(), base, |node| keys(unsettled.iter_mut().map(|c| &mut **c), node))
+    }
+
+    /// Moves the touched nodes to their classes.
+    fn update_search_classes(&mut self, cluster: &Cluster, moved: bool) {
+        if moved {
+            self.calm = self.calm.map(|_| 0);
+        }
+        if self.search_classes.is_none() {
+            return;
+        }
+        if self.touched.len() > FEW_MOVED {
+            self.leave_search_classes(cluster);
+        } else if self.move_touched().is_none() {
+            self.calm = None;
+            self.leave_search_classes(cluster);
+        }
+    }
+
+    fn move_touched(&mut self) -> Option<()> {
+        let Self { columns, open, base, search_classes, touched, .. } = self;
+        let classes = search_classes.as_mut()?;
+        for node in touched.iter() {
+            let i = node.index();
+            let settled = columns.iter().filter(|column| column.is_settled());
+            base[i] = open[i] + settled.map(|column| column.points(i)).sum::<f64>();
+            classes.update(*node, base[i], keys(columns.iter_mut().filter(|c| !c.is_settled()), *node)?)?;
+        }
+        Some(())
+    }
+
+    /// Leaves the classes, if nodes are in any, and does not look for them for a while.
+    pub(crate) fn stay_out_of_search_classes(&mut self, cluster: &Cluster) {
+        self.calm = self.calm.map(|_| 0);
+        if self.search_classes.is_some() {
+            self.leave_search_classes(cluster);
+        }
+    }
+
+    /// Goes back from classes to columns. Those that depend on which nodes are open are made anew for each pod.
+    fn leave_search_classes(&mut self, cluster: &Cluster) {
+        self.search_classes = None;
+        self.calm = self.calm.map(|_| 0);
+        let by_cell = |column: &Column| matches!(column.scores, RawScores::ByDomain(_)) && !column.reads_open;
+        self.fill(cluster, by_cell);
+    }
+
     /// Whether a plugin failed, so that nothing here can be relied on.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed
@@ -507,8 +678,10 @@ impl SignatureState {
         columns_to_update(&mut self.columns, self.scope).for_each(|column| column.settle(cluster));
         self.known_at = Some(cluster.changes().now());
         self.update(cluster, moved, restless);
-        if self.node_classes.is_none() && self.scope == Scope::Whole {
-            self.look_for_classes(cluster, laps);
+        match self.scope {
+            Scope::Whole if self.node_classes.is_none() => self.look_for_classes(cluster, laps),
+            Scope::Sampled if self.search_classes.is_none() => self.look_for_search_classes(cluster),
+            _ => {}
         }
         Some(())
     }
@@ -584,6 +757,7 @@ impl SignatureState {
         self.known_at = Some(cluster.changes().now());
         self.starts_anew = false;
         self.node_classes = None;
+        self.search_classes = None;
         let columns = cluster.columns();
         let places = columns.len();
         self.fixed.clear();
@@ -609,6 +783,7 @@ impl SignatureState {
 
     fn refilter(&mut self, cluster: &Cluster) {
         self.refusals = None;
+        self.room = None;
         self.by_node.clear();
         self.by_node.extend_from_slice(&self.fixed);
         for (_, filter) in &mut self.filters {
@@ -661,15 +836,35 @@ impl SignatureState {
     /// Finds out which of the touched nodes are open, and of the others if some were opened or closed. Whether that has changed
     /// for any.
     fn update_open(&mut self, cluster: &Cluster, elsewhere: bool) -> bool {
+        let mut moved = false;
         for node in &self.touched {
             let i = node.index();
-            let passes = self.fixed[i] == OPEN
-                && node_filters(&self.filters).all(|filter| filter.passes(cluster, *node));
-            self.by_node[i] = if passes { OPEN } else { CLOSED };
+            let (mut by_node, mut by_domain) = (self.fixed[i], OPEN);
+            for (_, filter) in &self.filters {
+                match filter {
+                    FilterPart::ByNode(filter) if by_node == OPEN && !filter.passes(cluster, *node) => {
+                        by_node = CLOSED;
+                    }
+                    FilterPart::ByDomain(filter) => {
+                        if let Some(closed) = filter.closed() {
+                            by_domain += closed[i];
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            self.by_node[i] = by_node;
+            let open = by_node + by_domain;
+            if open != self.open[i] && !elsewhere {
+                moved = true;
+                self.open[i] = open;
+                self.open_count = if open == OPEN { self.open_count + 1 } else { self.open_count - 1 };
+            }
         }
         if elsewhere {
             // Where all are closed, other reasons may hold for any of them.
             self.refusals = None;
+            self.room = None;
             let touched = self.touched.len();
             self.put_together();
             return self.touched.len() > touched;
@@ -677,16 +872,8 @@ impl SignatureState {
         if self.refusals.is_some() {
             self.unsure.extend_from_slice(&self.touched);
         }
-        let mut moved = false;
-        for node in &self.touched {
-            let i = node.index();
-            let closed = domain_filters(&self.filters).filter_map(DomainFilter::closed);
-            let open = self.by_node[i] + closed.map(|closed| closed[i]).sum::<f64>();
-            if open != self.open[i] {
-                moved = true;
-                self.open[i] = open;
-                self.open_count = if open == OPEN { self.open_count + 1 } else { self.open_count - 1 };
-            }
+        if let Some(room) = &mut self.room {
+            room.note(&self.touched);
         }
         moved
     }
@@ -697,7 +884,7 @@ impl SignatureState {
             self.touched.iter().for_each(|node| column.update(cluster, *node));
         }
         if self.scope == Scope::Sampled {
-            return;
+            return self.update_search_classes(cluster, moved);
         }
         if moved {
             self.calm = self.calm.map(|_| 0);
@@ -747,9 +934,17 @@ impl SignatureState {
     }
 
     fn sum_all(&mut self) {
-        self.base.clear();
-        self.base.extend_from_slice(&self.open);
         let mut same_for_all = 0.0;
+        for column in &mut self.columns {
+            if let RawScores::Constant(score) = column.scores
+                && !column.is_restless()
+            {
+                column.find_bounds(&self.open);
+                same_for_all += column.weight * normalized(column.normalization, column.bounds, score);
+            }
+        }
+        self.base.clear();
+        self.base.extend(self.open.iter().map(|open| open + same_for_all));
         for column in &mut self.columns {
             column.stale = true;
             if column.is_restless() {
@@ -761,18 +956,9 @@ impl SignatureState {
                 column.find_bounds(&self.open);
             }
             let Column { raw, weight, normalization, bounds, .. } = column;
-            match column.scores {
-                RawScores::Constant(score) => {
-                    same_for_all += *weight * normalized(*normalization, *bounds, score);
-                }
-                _ => add_weighted(&mut self.base, raw, *weight, *normalization, *bounds),
+            if !matches!(column.scores, RawScores::Constant(_)) {
+                add_weighted(&mut self.base, raw, *weight, *normalization, *bounds);
             }
-        }
-        if same_for_all != 0.0 {
-            vectorized(
-                #[inline(always)]
-                || self.base.iter_mut().for_each(|base| *base += same_for_all),
-            );
         }
         self.sum_restless();
     }
@@ -800,10 +986,96 @@ impl SignatureState {
         }
     }
 
+    /// Whether every filter looks at one node at a time, for all that was noted so far.
+    fn is_local(&self) -> bool {
+        self.filters.iter().all(|(_, filter)| match filter {
+            FilterPart::Fixed(_) | FilterPart::ByNode(_) => true,
+            FilterPart::ByDomain(filter) => filter.is_idle(),
+            FilterPart::Opaque(_) => false,
+        })
+    }
+
+    /// Forgets what is known about making room.
+    pub(crate) fn forget_room(&mut self) {
+        if self.room.take().is_some() {
+            // It may have come from there why nodes are closed.
+            self.refusals = None;
+        }
+    }
+
+    /// Brings what is known about nodes that are kept for others up to date, for a pod that has no claim to any; `None` if that
+    /// cannot be known for one node at a time.
+    pub(crate) fn keep_room(
+        &mut self,
+        profile: &Profile,
+        cluster: &Cluster,
+        nominations: &Nominations,
+        pod: &Pod,
+    ) -> Option<()> {
+        if !self.is_local() || nominations.node_of(&pod.uid).is_some() {
+            self.forget_room();
+            return None;
+        }
+        let mut room = self.room.take().unwrap_or_default();
+        if !room.is_current(cluster, nominations) {
+            let Ok(PreFilterEnd::Go(PreFiltered { state, nodes: None, .. })) =
+                profile.pre_filter(cluster, pod)
+            else {
+                self.refusals = None;
+                return None;
+            };
+            let Some(changed) = room.catch_up(profile, cluster, nominations, &state, pod) else {
+                self.refusals = None;
+                return None;
+            };
+            self.unsure.extend(changed);
+        }
+        self.room = Some(room);
+        Some(())
+    }
+
+    /// The open nodes that are kept for others.
+    pub(crate) fn kept_free(&self) -> impl Iterator<Item = NodeId> {
+        let kept = self.room.iter().flat_map(Room::kept);
+        kept.filter(|node| self.is_open(*node))
+    }
+
+    /// Whether something is known about nodes that are kept for others.
+    pub(crate) fn knows_room(&self) -> bool {
+        self.room.is_some()
+    }
+
+    /// Looks for room, with what is kept about nodes that were tried before; `None` if plugins must be asked as ever. No node
+    /// is open but those that are kept for others, and [`Self::keep_room`] was called.
+    pub(crate) fn make_room(
+        &mut self,
+        profile: &Profile,
+        state: &ClusterState,
+        pod: &Pod,
+        seed: u64,
+    ) -> Option<Result<Nomination, NotNominated>> {
+        let ClusterState { cluster, nominations } = state;
+        let Ok(PreFilterEnd::Go(PreFiltered { state, nodes: None, .. })) = profile.pre_filter(cluster, pod)
+        else {
+            return None;
+        };
+        let in_order = self.refusals(cluster)?.resolvable_among(cluster.order());
+        let mut dry_runs = std::mem::take(&mut self.room.as_mut()?.dry_runs);
+        let resolvable = Resolvable {
+            count: in_order.len(),
+            nodes: &|| in_order.clone(),
+            was_pre_filtered_by: &|plugin| profile.has_pre_filter_plugin(plugin),
+        };
+        let runner = ProfileRunner { profile, cluster, nominations, state: &state, seed, adviser: None };
+        let made = profile.post_filter_again(&runner, pod, &resolvable, &in_order, &mut dry_runs);
+        self.room.as_mut()?.dry_runs = dry_runs;
+        made
+    }
+
     /// Why each node is closed, where all are: kept, and asked again only about nodes that were touched since. `None` if some
     /// node is open, or a plugin can only tell by its Filter.
     pub(crate) fn refusals(&mut self, cluster: &Cluster) -> Option<&Refusals> {
-        if self.open_count > 0 || self.has_opaque {
+        if self.has_opaque || self.open_count > self.kept_free().count() {
             return None;
         }
         if self.unsure.len() > cluster.node_count() {
@@ -814,7 +1086,8 @@ impl SignatureState {
             None => (Refusals::new(self.open.len()), cluster.columns().live.iter().collect()),
         };
         for node in &unsure {
-            refusals.set(*node, self.refusal(cluster, *node)?);
+            let kept = self.room.as_ref().and_then(|room| room.refusal(*node)).cloned();
+            refusals.set(*node, kept.or_else(|| self.refusal(cluster, *node))?);
         }
         self.unsure = unsure;
         self.unsure.clear();
@@ -856,17 +1129,20 @@ fn storage(cluster: &Cluster, pod: &Pod) -> Option<u64> {
 }
 
 /// The columns that are kept up to date. Where only some nodes are looked at, those that depend on which nodes are open
-/// are made anew for each pod.
+/// are made anew for each pod, unless they are kept by cell.
 fn columns_to_update(columns: &mut [Column], scope: Scope) -> impl Iterator<Item = &mut Column> {
-    columns.iter_mut().filter(move |column| scope == Scope::Whole || !column.reads_open)
+    let is_kept =
+        move |column: &&mut Column| scope == Scope::Whole || !column.reads_open || column.cells().is_some();
+    columns.iter_mut().filter(is_kept)
 }
 
-/// The filters that must be asked again about a node whose pods have changed.
-fn node_filters(filters: &[(Name, FilterPart)]) -> impl Iterator<Item = &dyn NodeFilter> {
-    filters.iter().filter_map(|(_, filter)| match filter {
-        FilterPart::ByNode(filter) => Some(&**filter),
-        _ => None,
-    })
+/// The cells of a node by the columns that are not settled; `None` if there are too many.
+fn keys<'a>(unsettled: impl Iterator<Item = &'a mut Column>, node: NodeId) -> Option<Keys> {
+    let mut keys = [0; MAX_KEYS];
+    for (key, column) in keys.iter_mut().zip(unsettled) {
+        *key = column.key(node.index())?;
+    }
+    Some(keys)
 }
 
 /// The filters that keep themselves up to date with the pods that come and leave.

@@ -75,6 +75,9 @@ pub trait DomainFilter: NodeFilter {
 
     /// A column of the nodes that it closes, by what it has noted; `None` if it closes none.
     fn closed(&self) -> Option<&[f64]>;
+
+    /// Whether no pod matters to it, by what it has noted: its plugin would skip itself.
+    fn is_idle(&self) -> bool;
 }
 
 /// A filter that must be asked about all nodes for every pod.
@@ -175,6 +178,10 @@ pub trait DomainScore: Send + Sync {
 
     /// Whether the raw scores also change with which nodes are open.
     fn reads_open(&self) -> bool;
+
+    /// Works out the scores of the cells, if it keeps them, as if only so many nodes were open, all of them in these cells and
+    /// some in each. Needed only where raw scores change with which nodes are open.
+    fn settle_among(&mut self, nodes: usize, cells: &mut dyn Iterator<Item = u32>);
 }
 
 /// Scores that follow from which nodes are open.

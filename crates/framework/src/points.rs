@@ -10,7 +10,7 @@ use std::{
 };
 
 use supercargo_model::{
-    Cluster, Key, Name, NodeInfo, Pod,
+    Cluster, Key, Name, NodeId, NodeInfo, Pod,
     object::{Kind, Object},
 };
 
@@ -20,7 +20,7 @@ use crate::{
     event::EventInterest,
     handle::Effect,
     preemption::{
-        FilterRunner, FollowUp, NodeVerdicts, Nomination, NotNominated, PreemptionCycle, Resolvable,
+        DryRuns, FilterRunner, FollowUp, NodeVerdicts, Nomination, NotNominated, PreemptionCycle, Resolvable,
     },
     queueing::QueueView,
     status::{Status, Verdict},
@@ -210,6 +210,19 @@ pub trait PostFilter: Send + Sync {
     /// Why there is no such node, if that follows without trying any; `None` if it must be tried. The pod has no claim to a
     /// node, and nobody is ahead of it anywhere.
     fn foregone(&self, _cluster: &Cluster, _pod: &Pod, _resolvable: &Resolvable<'_>) -> Option<NotNominated> {
+        None
+    }
+
+    /// As [`Self::post_filter`], where every filter looks at one node at a time: what came of trying nodes is kept for the next
+    /// pod of the template. These are the nodes on which evicting pods could help, in the cluster's order; the pod has no
+    /// claim to a node. `None` if it must be tried without that.
+    fn post_filter_again(
+        &self,
+        _runner: &dyn FilterRunner,
+        _pod: &Pod,
+        _resolvable: &[NodeId],
+        _dry_runs: &mut DryRuns,
+    ) -> Option<Result<Nomination, NotNominated>> {
         None
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -170,6 +170,36 @@ pub struct Candidate {
     pub budget_violations: i64,
 }
 
+/// What came of trying to make room on nodes, for pods of one template: it holds until something on the node changes.
+#[derive(Default)]
+pub struct DryRuns(Vec<Option<Result<Candidate, Status>>>);
+
+impl DryRuns {
+    /// What came of a node, tried now if that is not known.
+    pub fn of(
+        &mut self,
+        node: NodeId,
+        attempt: impl FnOnce() -> Result<Candidate, Status>,
+    ) -> &Result<Candidate, Status> {
+        if node.index() >= self.0.len() {
+            self.0.resize_with(node.index() + 1, || None);
+        }
+        self.0[node.index()].get_or_insert_with(attempt)
+    }
+
+    /// What came of a node, if it was tried.
+    pub fn get(&self, node: NodeId) -> Option<&Result<Candidate, Status>> {
+        self.0.get(node.index())?.as_ref()
+    }
+
+    /// Something on a node has changed.
+    pub fn forget(&mut self, node: NodeId) {
+        if let Some(known) = self.0.get_mut(node.index()) {
+            *known = None;
+        }
+    }
+}
+
 /// Has a say in where room is made, once it is known where it could be.
 pub trait Adviser {
     /// The candidates that are left, with whoever has to go there then; or why there can be none.
@@ -218,6 +248,9 @@ pub enum Claim {
     Dropped,
 }
 
+/// How many changes of nominations are remembered.
+const REMEMBERED_CHANGES: usize = 1024;
+
 /// Pods for which room is being made, by node.
 #[derive(Clone, Debug, Default)]
 pub struct Nominations {
@@ -225,6 +258,8 @@ pub struct Nominations {
     /// The node of each pod, by its uid.
     node_of: HashMap<Name, Name>,
     revision: u64,
+    /// The nodes of the last changes.
+    changed: VecDeque<Name>,
 }
 
 impl Nominations {
@@ -232,7 +267,7 @@ impl Nominations {
     pub fn nominate(&mut self, pod: Arc<Pod>, node: Name) {
         self.forget(&pod.uid);
         if pod.node.is_none() {
-            self.revision += 1;
+            self.note(node.clone());
             self.node_of.insert(pod.uid.clone(), node.clone());
             self.by_node.entry(node).or_default().push(pod);
         }
@@ -269,16 +304,36 @@ impl Nominations {
 
     /// Drops a pod's claim.
     pub fn forget(&mut self, uid: &str) {
+        // Asked about every pod that is placed, and mostly there are none.
+        if self.node_of.is_empty() {
+            return;
+        }
         let Some(node) = self.node_of.remove(uid) else {
             return;
         };
-        self.revision += 1;
         if let Some(pods) = self.by_node.get_mut(&node) {
             pods.retain(|pod| &*pod.uid != uid);
             if pods.is_empty() {
                 self.by_node.remove(&node);
             }
         }
+        self.note(node);
+    }
+
+    fn note(&mut self, node: Name) {
+        self.revision += 1;
+        if self.changed.len() == REMEMBERED_CHANGES {
+            self.changed.pop_front();
+        }
+        self.changed.push_back(node);
+    }
+
+    /// The nodes whose nominations have changed since a revision; some may come more than once. `None` if that is too long
+    /// ago to tell.
+    pub fn changed_since(&self, revision: u64) -> Option<impl Iterator<Item = &Name>> {
+        let changes = usize::try_from(self.revision.checked_sub(revision)?).ok()?;
+        let first = self.changed.len().checked_sub(changes)?;
+        Some(self.changed.range(first..))
     }
 
     /// The pods nominated to a node that are less important than one.

@@ -70,6 +70,23 @@ pub fn nth_of(numbers: &[u16], few: &[u16], mut n: usize) -> Option<usize> {
     )
 }
 
+/// How many numbers are one of a few.
+pub fn count_of(numbers: &[u16], few: &[u16]) -> usize {
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut count = 0;
+            for one in few {
+                // In short sums that fit the numbers' own width.
+                for numbers in numbers.chunks(BLOCK) {
+                    count += numbers.iter().map(|number| u16::from(number == one)).sum::<u16>() as usize;
+                }
+            }
+            count
+        },
+    )
+}
+
 struct FindBounds<'a> {
     /// Scores below zero are marks, and do not count for the lowest.
     marks: bool,

@@ -66,7 +66,10 @@ pub(crate) struct DomainSums {
     areas: Vec<Area>,
     list: Vec<Cell>,
     cells: Cells,
+    /// The areas that were looked at last.
+    looked_at: Vec<u32>,
     spare_sums: Vec<f64>,
+    spare_domains: Vec<u32>,
 }
 
 impl DomainSums {
@@ -78,7 +81,9 @@ impl DomainSums {
             areas: Vec::new(),
             list: Vec::new(),
             cells: Cells::default(),
+            looked_at: Vec::new(),
             spare_sums: Vec::new(),
+            spare_domains: Vec::new(),
         }
     }
 
@@ -148,6 +153,27 @@ impl DomainSums {
             }));
             *raw = score(spare_sums);
         }
+    }
+
+    /// Takes note of the areas that some cells are in.
+    pub(crate) fn look_at(&mut self, cells: impl Iterator<Item = u32>) {
+        self.looked_at.clear();
+        for area in cells.map(|cell| self.list[cell as usize].area) {
+            if !self.looked_at.contains(&area) {
+                self.looked_at.push(area);
+            }
+        }
+    }
+
+    /// How many domains of a topology are in the areas that were looked at last.
+    pub(crate) fn domains_among(&mut self, topology: usize) -> usize {
+        let Self { topologies, areas, looked_at, spare_domains, .. } = self;
+        let domain = |area: &u32| topologies[topology].domain_of[areas[*area as usize].sample];
+        spare_domains.clear();
+        spare_domains.extend(looked_at.iter().map(domain));
+        spare_domains.sort_unstable();
+        spare_domains.dedup();
+        spare_domains.len()
     }
 
     /// The cells.

@@ -164,7 +164,7 @@ pub fn registry() -> Registry {
             .fast_score(),
     );
     all.add(
-        define(node_volume_limits::NAME, |_| Ok(node_volume_limits::NodeVolumeLimits))
+        define(node_volume_limits::NAME, |_| Ok(node_volume_limits::NodeVolumeLimits::default()))
             .pre_filter()
             .filter()
             .requeue()

@@ -129,6 +129,15 @@ pub struct Size {
     pub pods: usize,
 }
 
+/// How pods are scheduled.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// On the fast path; otherwise every plugin is asked about every node.
+    pub fast: bool,
+    /// No further pod is begun after so long.
+    pub longest: Duration,
+}
+
 /// What was measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BenchResult {
@@ -152,13 +161,14 @@ pub struct BenchResult {
     pub placed: usize,
 }
 
-/// Schedules all pods through the queue, each seeing the ones before it, and measures every cycle.
+/// Schedules pods through the queue, each seeing the ones before it, and measures every cycle: all of them, or as many as
+/// there is time for.
 pub fn run(
     workload: BenchWorkload,
     size: Size,
     engine: &mut Engine,
     pods: Vec<Arc<Pod>>,
-    fast: bool,
+    Pace { fast, longest }: Pace,
     mut progress: impl FnMut(usize),
 ) -> BenchResult {
     let mut queue = queued(engine, pods);
@@ -170,8 +180,11 @@ pub fn run(
     let mut assumed = AssumedObjects::default();
     let mut taken = Vec::with_capacity(size.pods);
     let mut placed = 0;
-    let mut before = Instant::now();
-    while let Some(pod) = queue.pop() {
+    let began = Instant::now();
+    let mut before = began;
+    while before - began < longest
+        && let Some(pod) = queue.pop()
+    {
         if let Some(object) = happenings.get_mut(taken.len()).and_then(Option::take) {
             engine.cluster_mut().put(object);
         }

@@ -35,12 +35,12 @@ fn rows(arguments: &str) -> Vec<Value> {
 #[test]
 fn json_has_an_object_with_the_agreed_fields_for_each_kind() {
     let mut rows = rows("--nodes 60 --bound 120 --pods 40");
-    let start = rows.pop().unwrap();
-    assert_eq!(
-        (&start["kind"], &start["nodes"], &start["bound"]),
-        (&"start".into(), &60.into(), &120.into())
-    );
-    assert!(start["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{start}");
+    let (simulate, start) = (rows.pop().unwrap(), rows.pop().unwrap());
+    for (row, kind) in [(&start, "start"), (&simulate, "simulate")] {
+        assert_eq!((&row["kind"], &row["nodes"], &row["bound"]), (&kind.into(), &60.into(), &120.into()));
+        assert!(row["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{row}");
+    }
+    assert_eq!(simulate["pods"], 20);
     let told: Vec<(&str, i64)> =
         rows.iter().map(|row| (row["kind"].as_str().unwrap(), row["percentage"].as_i64().unwrap())).collect();
     let sampled = KINDS[..5].iter().flat_map(|kind| SAMPLES.map(|percentage| (*kind, percentage)));

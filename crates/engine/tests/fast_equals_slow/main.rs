@@ -285,7 +285,9 @@ fn fast_equals_slow_at_every_step() {
         paths.columns += w.columns;
         paths.node_classes += w.node_classes;
         paths.sampled += w.sampled;
+        paths.search_classes += w.search_classes;
         paths.refused += w.refused;
+        paths.nominated += w.nominated;
     }
     assert_eq!(steps, 126_000);
     assert!(compared > 200_000, "only {compared} comparisons had a fast form");
@@ -295,7 +297,9 @@ fn fast_equals_slow_at_every_step() {
         paths.columns > 50_000
             && paths.node_classes > 1_000
             && paths.sampled > 50_000
-            && paths.refused > 5_000,
+            && paths.search_classes > 1_000
+            && paths.refused > 5_000
+            && paths.nominated > 1_000,
         "{paths:?}"
     );
 }

@@ -2,14 +2,14 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use supercargo_model::{Cluster, NodeInfo, Pod};
+use supercargo_model::{Cluster, NodeId, NodeInfo, Pod};
 
 use super::{Named, Profile};
 use crate::{
     points::PostFilter,
     preemption::{
-        Adviser, Candidate, FilterRunner, FilterState, FollowUp, NodeVerdicts, Nomination, Nominations,
-        NotNominated, PreemptionCycle, Rejection, Resolvable,
+        Adviser, Candidate, DryRuns, FilterRunner, FilterState, FollowUp, NodeVerdicts, Nomination,
+        Nominations, NotNominated, PreemptionCycle, Rejection, Resolvable,
     },
     registry::Point,
     status::{Code, Status, Verdict},
@@ -85,6 +85,51 @@ impl Profile {
             }
         }
         Some(merged.refused())
+    }
+}
+
+impl Profile {
+    /// As [`Self::post_filter`], from what is kept for each plugin about nodes that were tried before: see
+    /// [`PostFilter::post_filter_again`]. `None` if a plugin must be asked as ever.
+    pub fn post_filter_again(
+        &self,
+        runner: &dyn FilterRunner,
+        pod: &Pod,
+        resolvable: &Resolvable<'_>,
+        in_order: &[NodeId],
+        dry_runs: &mut Vec<DryRuns>,
+    ) -> Option<Result<Nomination, NotNominated>> {
+        dry_runs.resize_with(self.post_filter.len(), DryRuns::default);
+        let mut answers = Vec::new();
+        for (Named { plugin, .. }, dry_runs) in self.post_filter.iter().zip(dry_runs) {
+            let answer = match plugin.foregone(runner.cluster(), pod, resolvable) {
+                Some(refused) => Err(refused),
+                None => plugin.post_filter_again(runner, pod, in_order, dry_runs)?,
+            };
+            let ends = !matches!(&answer, Err(refused) if refused.status.code == Code::Unschedulable);
+            answers.push(answer);
+            if ends {
+                break;
+            }
+        }
+        let mut merged = MergedPostFilter::default();
+        for (Named { name, plugin }, answer) in self.post_filter.iter().zip(answers) {
+            let code = |refused: &NotNominated| refused.status.code;
+            let answer = self.timed_plugin(name, Point::PostFilter, || answer, code);
+            self.count_preemption(&**plugin);
+            match answer {
+                Ok(nomination) => {
+                    let follow_up = merged.follow_up;
+                    return Some(Ok(Nomination { plugin: name.clone(), follow_up, ..nomination }));
+                }
+                Err(refused) => {
+                    if let Err(last) = merged.add(refused) {
+                        return Some(Err(last));
+                    }
+                }
+            }
+        }
+        Some(Err(merged.refused()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The choice among nodes where room could be made.
 
-use std::sync::Arc;
+use std::{borrow::Borrow, sync::Arc};
 
 use supercargo_framework::preemption::Candidate;
 use supercargo_model::Pod;
@@ -28,6 +28,6 @@ fn costs(candidate: &Candidate) -> [i128; 5] {
 }
 
 /// The candidate that costs least; the first of equals.
-pub(super) fn best(candidates: Vec<Candidate>) -> Option<Candidate> {
-    candidates.into_iter().min_by_key(costs)
+pub(super) fn best<C: Borrow<Candidate>>(candidates: Vec<C>) -> Option<C> {
+    candidates.into_iter().min_by_key(|candidate| costs(candidate.borrow()))
 }

@@ -15,7 +15,7 @@ use supercargo_framework::{
     handle::{Handle, HandleRef, LogLevel, Measurement, View, Work},
     points::{Observe, Observed, PostFilter, PreEnqueue, Requeue},
     preemption::{
-        Candidate, FilterRunner, NodeVerdicts, Nomination, NotNominated, PreemptionCycle, Rejection,
+        Candidate, DryRuns, FilterRunner, NodeVerdicts, Nomination, NotNominated, PreemptionCycle, Rejection,
         Resolvable, no_node_available, summary,
     },
     queueing::QueueView,
@@ -160,10 +160,7 @@ impl DefaultPreemption {
         let mut refusals =
             NodeVerdicts { others: Status::unresolvable(NOT_HELPFUL), ..NodeVerdicts::default() };
         let enough = self.enough_candidates(nodes.len());
-        let start = match nodes.len() {
-            0 => 0,
-            count => (runner.seed() % count as u64) as usize,
-        };
+        let start = start(runner, nodes.len());
         for node in nodes[start..].iter().chain(&nodes[..start]) {
             match DryRun::new(runner, pod, node).candidate() {
                 Ok(candidate) => candidates.push(candidate),
@@ -183,7 +180,55 @@ impl DefaultPreemption {
     }
 }
 
+/// Where among so many nodes the first is that is tried.
+fn start(runner: &dyn FilterRunner, nodes: usize) -> usize {
+    match nodes {
+        0 => 0,
+        count => (runner.seed() % count as u64) as usize,
+    }
+}
+
 impl DefaultPreemption {
+    /// As [`Self::nominate`], where what came of nodes is kept.
+    fn nominate_again(
+        &self,
+        runner: &dyn FilterRunner,
+        pod: &Pod,
+        nodes: &[NodeId],
+        dry_runs: &mut DryRuns,
+    ) -> Result<Nomination, NotNominated> {
+        let cluster = runner.cluster();
+        let (enough, start) = (self.enough_candidates(nodes.len()), start(runner, nodes.len()));
+        let (mut tried, mut found, mut harmless) = (0, 0, false);
+        for node in nodes[start..].iter().chain(&nodes[..start]) {
+            let attempt = || DryRun::new(runner, pod, cluster.node_at(*node)).candidate();
+            tried += 1;
+            if let Ok(candidate) = dry_runs.of(*node, attempt) {
+                found += 1;
+                harmless |= candidate.budget_violations == 0;
+            }
+            // One that violates no budget must be among them.
+            if harmless && found >= enough {
+                break;
+            }
+        }
+        let tried = || nodes[start..].iter().chain(&nodes[..start]).take(tried);
+        let candidates: Vec<&Candidate> =
+            tried().filter_map(|node| dry_runs.get(*node)?.as_ref().ok()).collect();
+        if let Some(best) = candidate::best(candidates) {
+            return Ok(Nomination::new(best.node.clone(), best.victims.clone()));
+        }
+        let mut refusals =
+            NodeVerdicts { others: Status::unresolvable(NOT_HELPFUL), ..NodeVerdicts::default() };
+        for node in tried() {
+            if let Some(Err(status)) = dry_runs.get(*node) {
+                let rejection = Rejection { plugin: NAME.into(), status: status.clone() };
+                refusals.rejected.insert(*node, rejection);
+            }
+        }
+        Err(nothing_found(refusals, cluster.node_count()))
+    }
+
     /// Calls off, or else evicts, the victims that are not being deleted already; if all are, nothing is done.
     fn evict(
         &self,
@@ -259,6 +304,16 @@ impl PostFilter for DefaultPreemption {
         verdicts: &NodeVerdicts,
     ) -> Result<Nomination, NotNominated> {
         self.nominate(runner, pod, verdicts).map_err(in_words)
+    }
+
+    fn post_filter_again(
+        &self,
+        runner: &dyn FilterRunner,
+        pod: &Pod,
+        resolvable: &[NodeId],
+        dry_runs: &mut DryRuns,
+    ) -> Option<Result<Nomination, NotNominated>> {
+        Some(self.nominate_again(runner, pod, resolvable, dry_runs).map_err(in_words))
     }
 
     fn preempts(&self) -> bool {

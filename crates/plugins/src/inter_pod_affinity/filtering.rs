@@ -313,6 +313,11 @@ fn place(group: &PodClass) -> (usize, Name) {
 
 impl PreFilter for InterPodAffinity {
     fn pre_filter(&self, cluster: &Cluster, pod: &Pod) -> Result<PreFilterOutcome, Status> {
+        let requires_nothing =
+            pod.spec.pod_affinity.required.is_empty() && pod.spec.pod_anti_affinity.required.is_empty();
+        if requires_nothing && Required::new(cluster, pod).met_by_terms_about(cluster, pod).is_empty() {
+            return Ok(PreFilterOutcome::Skip);
+        }
         let counts = Counts::by_pod(cluster, pod);
         if counts.is_idle() {
             return Ok(PreFilterOutcome::Skip);

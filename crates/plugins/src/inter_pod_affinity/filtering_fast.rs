@@ -88,6 +88,10 @@ impl DomainFilter for Required {
     fn closed(&self) -> Option<&[f64]> {
         (!self.closed.is_empty()).then_some(&self.closed)
     }
+
+    fn is_idle(&self) -> bool {
+        self.counts.is_idle()
+    }
 }
 
 impl FastFilter for InterPodAffinity {

@@ -183,6 +183,8 @@ impl DomainScore for Preferred {
     fn reads_open(&self) -> bool {
         false
     }
+
+    fn settle_among(&mut self, _: usize, _: &mut dyn Iterator<Item = u32>) {}
 }
 
 impl FastScore for InterPodAffinity {

@@ -8,7 +8,6 @@ use std::{
 use supercargo_framework::{
     Detail, Prepared, Status, Verdict,
     event::{ActionType, EventInterest, EventResource},
-    fast::{Compiled, FastFilter, FilterPart},
     points::{Filter, PreFilter, PreFilterOutcome, Requeue},
 };
 use supercargo_model::{
@@ -17,10 +16,11 @@ use supercargo_model::{
     storage::{CsiNode, PersistentVolumeClaim, Volume, VolumeAttachment, VolumeSource},
 };
 
-use crate::fast_parts::has_claims_of_its_own;
-
 mod attachable;
+mod fast;
+
 use attachable::{Attachable, MissingClaim, attachable_volumes, attached_by_node};
+use fast::KeptAttached;
 
 /// The plugin's name.
 pub const NAME: &str = "NodeVolumeLimits";
@@ -28,7 +28,10 @@ pub const NAME: &str = "NodeVolumeLimits";
 const LIMIT_EXCEEDED: &str = "node(s) exceed max volume count";
 
 /// The plugin.
-pub struct NodeVolumeLimits;
+#[derive(Default)]
+pub struct NodeVolumeLimits {
+    attached: KeptAttached,
+}
 
 /// What the pod would attach to a node, and what is attached already.
 #[derive(Clone)]
@@ -221,19 +224,6 @@ fn may_use_driver(pod: &Pod, deleted: &VolumeAttachment) -> bool {
         }
         _ => false,
     })
-}
-
-impl FastFilter for NodeVolumeLimits {
-    /// Where nodes have limits, what is attached to each is counted anew for every pod.
-    fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
-        let is_limited = || cluster.has_csi_nodes() || has_claims_of_its_own(pod);
-        let can_be_told = || attachable_volumes(cluster, pod, false, MissingClaim::Refuses).is_ok();
-        if !pod.spec.volumes.iter().any(may_be_attached) || !is_limited() && can_be_told() {
-            Compiled::Idle
-        } else {
-            Compiled::NoFastForm
-        }
-    }
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ fn said(pod: &Builder, others: impl IntoIterator<Item = Builder>) -> String {
     let volumes =
         [bound("a", DRIVER), bound("b", DRIVER), bound("c", DRIVER), bound("x", "other.example.com")];
     let cluster = cluster(volumes.into_iter().flatten().chain([node("n")]).chain(others));
-    filter(&NodeVolumeLimits, &cluster, &pod.clone().pod()).concat()
+    filter(&NodeVolumeLimits::default(), &cluster, &pod.clone().pod()).concat()
 }
 
 #[test]
@@ -98,7 +98,8 @@ fn evicting_could_help() {
     let cluster = cluster(bound("a", DRIVER).into_iter().chain([node("n"), csi_node(&[(DRIVER, Some(0))])]));
     let pod = pod("p").claim("a").pod();
     // A configuration may switch PreFilter off.
-    let status = NodeVolumeLimits.filter(&Prepared::nothing(), &cluster, &pod, cluster.node("n").unwrap());
+    let status =
+        NodeVolumeLimits::default().filter(&Prepared::nothing(), &cluster, &pod, cluster.node("n").unwrap());
     assert_eq!(status.unwrap_err().code, Code::Unschedulable);
 }
 
@@ -197,7 +198,7 @@ fn missing_claims() {
     let status = |claim| {
         let pod = pod("p").claim(claim).pod();
         let node = cluster.node("n").unwrap();
-        NodeVolumeLimits.filter(&Prepared::nothing(), &cluster, &pod, node).unwrap_err()
+        NodeVolumeLimits::default().filter(&Prepared::nothing(), &cluster, &pod, node).unwrap_err()
     };
     let missing = status("c");
     assert_eq!(missing.code, Code::UnschedulableAndUnresolvable);
@@ -213,7 +214,7 @@ fn missing_claims() {
 #[test]
 fn skips_what_is_never_attached() {
     let skips = |pod: Builder| {
-        matches!(NodeVolumeLimits.pre_filter(&cluster([]), &pod.pod()), Ok(PreFilterOutcome::Skip))
+        matches!(NodeVolumeLimits::default().pre_filter(&cluster([]), &pod.pod()), Ok(PreFilterOutcome::Skip))
     };
     assert!(skips(pod("p")));
     assert!(skips(disk("p", json!({"emptyDir": {}}))));
@@ -226,7 +227,7 @@ fn skips_what_is_never_attached() {
 
 #[test]
 fn events_about_objects() {
-    let events = NodeVolumeLimits.events();
+    let events = NodeVolumeLimits::default().events();
     let helps = |pod: Builder, resource, action, before: Option<Builder>, after: Option<Builder>| {
         let (before, after) = (before.map(Builder::object), after.map(Builder::object));
         let change = Change::Other(before.as_ref(), after.as_ref());
@@ -265,7 +266,7 @@ fn events_about_objects() {
 
 #[test]
 fn only_pods_with_volumes_on_a_node_help() {
-    let events = NodeVolumeLimits.events();
+    let events = NodeVolumeLimits::default().events();
     let helps = |deleted: Builder| {
         let deleted = deleted.pod();
         let change = Change::Pod(Some(&deleted), None);

@@ -244,6 +244,10 @@ impl DomainFilter for Hard {
     fn closed(&self) -> Option<&[f64]> {
         Some(&self.closed)
     }
+
+    fn is_idle(&self) -> bool {
+        false
+    }
 }
 
 /// No node has the labels of all constraints. Nobody counts then, so that nothing is too skewed.

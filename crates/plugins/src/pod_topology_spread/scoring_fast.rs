@@ -300,6 +300,20 @@ impl DomainScore for Soft {
     fn reads_open(&self) -> bool {
         true
     }
+
+    fn settle_among(&mut self, nodes: usize, cells: &mut dyn Iterator<Item = u32>) {
+        let Some(sums) = &mut self.sums else {
+            return;
+        };
+        sums.look_at(cells);
+        self.terms.clear();
+        for (i, constraint) in self.constraints.iter().enumerate() {
+            // Sums are kept only where all nodes have the labels of all constraints.
+            let domains = if sums.is_own(i) { nodes } else { sums.domains_among(i) };
+            self.terms.push(Term::new(constraint, domains));
+        }
+        settle(sums, &self.terms);
+    }
 }
 
 /// Works out the score of each cell.
