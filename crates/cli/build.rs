@@ -27,6 +27,10 @@ fn main() -> io::Result<()> {
             // A tenth of what is left.
             println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
         }
+        if is_quick_build() {
+            // Where to find how to unwind: a panic aborts.
+            println!("cargo::rustc-link-arg-bins=-Wl,--no-eh-frame-hdr");
+        }
     }
     println!("cargo::rustc-env=SUPERCARGO_COMMIT={}", commit(is_release).unwrap_or_default());
     println!("cargo::rustc-env=SUPERCARGO_RUST={}", rust_version().unwrap_or_default());

@@ -47,6 +47,8 @@ const SHOWN_WAITING: usize = 3;
 /// Where more wait than this, those who are shown are looked up less often.
 const MANY_WAITING: usize = 500;
 const LIST_INTERVAL: Duration = Duration::from_secs(3);
+/// Below this part of the rate that was asked for, the machine is too slow for it.
+const SLOW: f64 = 0.8;
 
 /// What can be said to `supercargo demo`.
 #[derive(Args)]
@@ -162,6 +164,8 @@ struct Demo<'d> {
 
 /// What it came to.
 struct DemoEnding {
+    asked_rate: usize,
+    took: Duration,
     created: usize,
     seen: Vec<String>,
     /// What had begun when it ended.
@@ -195,7 +199,7 @@ impl<'d> Demo<'d> {
         let on_terminal = std::io::stdout().is_terminal();
         let title = format!("Supercargo · {} nodes, {} pods a second", self.options.nodes, self.options.rate);
         let mut screen = DemoScreen::new(title, on_terminal);
-        let stream = PodStream::start((**self.cluster).clone(), self.metrics.clone(), self.options.rate)?;
+        let stream = PodStream::start((**self.cluster).clone(), self.options.rate)?;
         let started = Instant::now();
         let until = self.options.time.and_then(|time| time.to_std());
         let goes_on = |now: Duration| until.is_none_or(|until| now < until);
@@ -216,6 +220,8 @@ impl<'d> Demo<'d> {
         }
         let counts = self.metrics.scheduling.decision_times.counts();
         Ok(DemoEnding {
+            asked_rate: self.options.rate,
+            took: started.elapsed(),
             created: stream.end()?,
             seen: self.story.seen(),
             unseen: self.story.unseen(),
@@ -292,6 +298,14 @@ impl DemoEnding {
             microseconds(self.p50),
             microseconds(self.p99)
         ))?;
+        let rate = self.created as f64 / self.took.as_secs_f64();
+        if rate < SLOW * self.asked_rate as f64 {
+            console.line(format!(
+                "  {} pods a second were asked for, and {rate:.0} is what this machine did, API server and scheduler together; \
+                 what is released (cargo build --profile dist) does more",
+                self.asked_rate
+            ))?;
+        }
         console.heading("Next, on your own cluster; none of it changes anything")?;
         for (command, what) in [
             ("supercargo simulate", "where the pending pods would go"),

@@ -56,6 +56,8 @@ bugs! {
     RelistForgetsDeletions,
     /// A version that the server has forgotten is asked for again and again.
     GoneIsNotRelisted,
+    /// That a pod's status names the claims which were made for it is not told.
+    MadeClaimsUnseen,
     /// An object that was made anew while nobody watched is taken for the old one.
     RecreatedIsOld,
     /// A pod that could not be bound stays on its node in our books.

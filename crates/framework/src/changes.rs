@@ -1,6 +1,6 @@
 //! Which events a change of an object amounts to.
 
-use supercargo_model::{Name, Node, Pod, Resources};
+use supercargo_model::{Name, Node, Pod, Resources, pod::GeneratedClaim};
 
 use crate::bugs::{self, Bug};
 use crate::event::{ActionType, Change, ClusterEvent, EventResource};
@@ -87,12 +87,15 @@ pub fn pod_events(before: &Pod, after: &Pod) -> Vec<ClusterEvent> {
     let (old, new) = (&before.spec, &after.spec);
     let ungated = !old.scheduling_gates.is_empty() && new.scheduling_gates.is_empty();
     let ungated = ungated && !bugs::is_on(Bug::GateOpenedUnseen);
+    let claims_made = generated_claims(before) != generated_claims(after);
+    let claims_made = claims_made && !bugs::is_on(Bug::MadeClaimsUnseen);
     let changes = [
         (old.labels != new.labels, ActionType::UpdatePodLabel),
         (shrank(&old.requests.held, &new.requests.held), ActionType::UpdatePodScaleDown),
         (ungated, ActionType::UpdatePodSchedulingGatesEliminated),
         // Tolerations can only be added.
         (old.tolerations.len() != new.tolerations.len(), ActionType::UpdatePodToleration),
+        (claims_made, ActionType::UpdatePodGeneratedResourceClaim),
     ];
     let particular = changes.into_iter().filter(|(changed, _)| *changed);
     let mut events: Vec<ClusterEvent> =
@@ -101,6 +104,10 @@ pub fn pod_events(before: &Pod, after: &Pod) -> Vec<ClusterEvent> {
         events.push(ClusterEvent::new(resource, ActionType::Update));
     }
     events
+}
+
+fn generated_claims(pod: &Pod) -> &[GeneratedClaim] {
+    pod.claims.as_ref().map_or(&[], |claims| &claims.generated)
 }
 
 fn shrank(before: &Resources, after: &Resources) -> bool {

@@ -102,6 +102,7 @@ fn what_the_change_of_a_pod_amounts_to_for_others() {
 #[test]
 fn what_the_change_of_a_waiting_pod_amounts_to_for_itself() {
     let gated = |gates: Value| pod("p").set("/spec/schedulingGates", gates);
+    let claims = |made: Value| pod("p").set("/status/resourceClaimStatuses", made);
     let cases = [
         (pod("p"), pod("p").priority(5), "UnschedulablePodUpdate"),
         (
@@ -110,6 +111,13 @@ fn what_the_change_of_a_waiting_pod_amounts_to_for_itself() {
             "UnschedulablePodUpdate",
         ),
         (gated(json!([{"name": "a"}])), pod("p"), "UnschedulablePodUpdatePodSchedulingGatesEliminated"),
+        (pod("p"), claims(json!([{"name": "a"}])), "UnschedulablePodUpdatePodGeneratedResourceClaim"),
+        (
+            claims(json!([{"name": "a"}])),
+            claims(json!([{"name": "a", "resourceClaimName": "b"}])),
+            "UnschedulablePodUpdatePodGeneratedResourceClaim",
+        ),
+        (claims(json!([{"name": "a"}])), claims(json!([{"name": "a"}])).priority(5), "UnschedulablePodUpdate"),
         (
             gated(json!([{"name": "a"}])),
             pod("p").label("a", "b").toleration(json!({"operator": "Exists"})),

@@ -22,6 +22,7 @@ pub struct PodChange {
 
 impl PodChange {
     /// 1 for a pod that came, −1 for one that left.
+    #[inline]
     pub fn sign(&self) -> i64 {
         if self.added { 1 } else { -1 }
     }
@@ -41,6 +42,7 @@ pub struct Moment {
 
 impl Moment {
     /// Whether pods have come or left since another moment.
+    #[inline]
     pub fn is_after(self, other: Self) -> bool {
         self.pods > other.pods
     }
@@ -58,6 +60,7 @@ impl ChangeLogId {
     }
 
     /// Whether both are the same history.
+    #[inline]
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -113,23 +116,27 @@ pub(crate) struct Mark {
 
 impl Changes {
     /// Which history this is: moments of different ones cannot be compared.
+    #[inline]
     pub fn history(&self) -> &ChangeLogId {
         &self.history
     }
 
     /// Now.
+    #[inline]
     pub fn now(&self) -> Moment {
         let last = self.number_before(self.latest.len());
         Moment { invalidations: self.invalidations, pods: self.pods, last }
     }
 
     /// How often everything has been invalidated: what nodes are, for example, stays the same in between.
+    #[inline]
     pub fn invalidations(&self) -> u64 {
         self.invalidations
     }
 
     /// The pods that came or left since a moment; `None` if more than that has changed, or too long ago, or the moment was
     /// undone.
+    #[inline]
     pub fn since(&self, moment: Moment) -> Option<impl ExactSizeIterator<Item = &PodChange> + Clone> {
         let missed = usize::try_from(self.pods.checked_sub(moment.pods)?).ok()?;
         let first = self.latest.len().checked_sub(missed)?;

@@ -204,16 +204,19 @@ pub struct Cluster {
 /// What plugins read.
 impl Cluster {
     /// How many nodes there are.
+    #[inline]
     pub fn node_count(&self) -> usize {
         self.by_name.len()
     }
 
     /// The nodes in the order in which they are tried: one of each zone, then the next of each.
+    #[inline]
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = &NodeInfo> {
         self.order().iter().map(|id| self.node_at(*id))
     }
 
     /// The order in which nodes are tried.
+    #[inline]
     pub fn order(&self) -> &[NodeId] {
         self.order.get_or_init(|| interleave(&self.zones))
     }
@@ -227,6 +230,7 @@ impl Cluster {
     ///
     /// # Panics
     /// If the place is of another cluster, or the node has been removed since.
+    #[inline]
     pub fn node_at(&self, id: NodeId) -> &NodeInfo {
         self.slots[id.index()].as_ref().expect("a node at its place")
     }
@@ -237,26 +241,31 @@ impl Cluster {
     }
 
     /// The numbers of all nodes side by side.
+    #[inline]
     pub fn columns(&self) -> &Columns {
         &self.columns
     }
 
     /// The labels of all nodes side by side.
+    #[inline]
     pub fn label_columns(&self) -> &LabelColumns {
         &self.label_columns
     }
 
     /// Bound pods that are alike, counted by node.
+    #[inline]
     pub fn groups(&self) -> &PodClasses {
         &self.groups
     }
 
     /// Which nodes have which host ports taken.
+    #[inline]
     pub fn taken_ports(&self) -> &TakenPorts {
         &self.taken_ports
     }
 
     /// What has changed lately.
+    #[inline]
     pub fn changes(&self) -> &Changes {
         &self.changes
     }
@@ -358,6 +367,7 @@ impl Cluster {
     }
 
     /// Claims to devices, what drivers offer, and what claims have.
+    #[inline]
     pub fn devices(&self) -> &Devices {
         &self.devices
     }
@@ -414,6 +424,7 @@ impl Cluster {
 
     /// The time, as it was last told: 1970 until then. A plugin that reads it must be asked anew for every pod, because
     /// the passing of time is no change of the cluster.
+    #[inline]
     pub fn now(&self) -> Timestamp {
         self.now
     }

@@ -89,6 +89,20 @@ impl Object {
         Self::deserialize_whole(kind, from).map(|object| object.keeping(annotations))
     }
 
+    /// The same from the JSON of one object. Where only this is used, the code that reads all the kinds is compiled once, and
+    /// not for each form that JSON may come in: that is most of the time that this crate's users take to build.
+    pub fn from_json(kind: Kind, annotations: &[Name], json: &[u8]) -> Result<Self, serde_json::Error> {
+        let text = str::from_utf8(json).map_err(serde::de::Error::custom)?;
+        let mut from = serde_json::Deserializer::from_str(text);
+        let object = Self::deserialize(kind, annotations, &mut from)?;
+        from.end().map(|()| object)
+    }
+
+    /// The same from JSON that has been read already.
+    pub fn from_value(kind: Kind, value: &serde_json::Value) -> Result<Self, serde_json::Error> {
+        Self::from_json(kind, &[], value.to_string().as_bytes())
+    }
+
     /// Reads an object of a known kind from a text that holds it alone; problems name their fields.
     pub fn from_text(kind: Kind, annotations: &[Name], source: &Source) -> Result<Self, Problems> {
         match &*manifest::read(source)? {

@@ -109,7 +109,7 @@ fn claim_of(pod: &Pod, claim: &Name, template: &Value) -> Result<ResourceClaim, 
         },
         "spec": template["spec"]["spec"],
     });
-    match Object::deserialize(Kind::ResourceClaim, &[], &written)? {
+    match Object::from_value(Kind::ResourceClaim, &written)? {
         Object::ResourceClaim(claim) => Ok(claim),
         other => Err(serde::de::Error::custom(format_args!("this is a {}", other.kind().name()))),
     }

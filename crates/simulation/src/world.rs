@@ -18,6 +18,7 @@ use futures_util::{
 use http::{StatusCode, header};
 use http_body_util::BodyExt;
 use jiff::{SignedDuration, Timestamp};
+use memchr::memmem;
 use supercargo_framework::virtual_time::{Executor, ProcessId, VirtualClock};
 use supercargo_live::world::{Cut, Lines, Refused, Reply, Request, Unanswered, World};
 use supercargo_testcluster::{ApiServer, ResponseBody};
@@ -252,7 +253,7 @@ pub fn resource_in(path: &str) -> &str {
 /// The version that a line of a watch carries, without reading all of it.
 fn version_of(line: &[u8]) -> Option<u64> {
     const KEY: &[u8] = b"\"resourceVersion\":\"";
-    let at = line.windows(KEY.len()).position(|window| window == KEY)? + KEY.len();
+    let at = memmem::find(line, KEY)? + KEY.len();
     let digits = line[at..].split(|byte| *byte == b'"').next()?;
     std::str::from_utf8(digits).ok()?.parse().ok()
 }

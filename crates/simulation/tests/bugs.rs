@@ -104,6 +104,16 @@ fn plans_of_their_own() -> Vec<OwnPlan> {
                 step(20_000, Act::Taint { pick: 0, on: false }),
             ],
         ),
+        // The claim of the pod's own is made when the pod waits already, and before its status names it.
+        (
+            Bug::MadeClaimsUnseen,
+            SimulationRule::NobodyForgotten,
+            PlannedSetup { devices: true, ..one_node() },
+            vec![
+                step(500, Act::Devices { sort: 0, pick: 0 }),
+                step(5_000, Act::Devices { sort: 7, pick: 0 }),
+            ],
+        ),
         // A binding is to be sent again, when the leader stands still until another leads.
         (
             Bug::LeaseKeptAfterDeadline,

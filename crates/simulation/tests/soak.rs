@@ -6,7 +6,7 @@ use serde::Deserialize;
 use supercargo_framework::bugs::{self, Bug};
 use supercargo_simulation::soak::{
     Act, BrokenRule, FaultyVerb, Plan, PlannedSetup, PlannedStep, RequestFault, SimulationRule, SoakTally,
-    plan, run, shrink, soak_registry,
+    plan, run, shrink, soak_registry, with_devices,
 };
 
 /// A plan that found something once. The plan rather than its seed: what is drawn from a seed changes.
@@ -49,6 +49,17 @@ fn the_same_seed_leads_to_the_same_history() {
         assert_eq!(runs[0].lines, runs[1].lines, "seed {seed}");
         assert_eq!(runs[0].fingerprint, runs[1].fingerprint);
         assert!(runs[0].bindings > 0, "seed {seed} does something");
+    }
+}
+
+/// Claims of a pod's own and shared ones, under faults: no device is given twice, and nobody waits for one that is free.
+#[test]
+fn lives_with_devices_break_no_rule() {
+    for seed in [100, 101, 102, 103] {
+        let outcome = run(&with_devices(plan(seed)), &soak_registry());
+        assert_eq!(outcome.violations, [], "seed {seed}");
+        let given = outcome.lines.iter().filter(|line| line.what.contains("/resourceclaims/"));
+        assert!(given.count() > 0, "seed {seed} gives devices to claims");
     }
 }
 

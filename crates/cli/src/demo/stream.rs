@@ -12,7 +12,6 @@ use std::{
 };
 
 use supercargo_manifest::Problem;
-use supercargo_server::metrics::Metrics;
 use supercargo_testcluster::{ApiServer, StatusError};
 
 use super::objects::{NAMESPACE, pod, pod_name};
@@ -20,8 +19,9 @@ use super::objects::{NAMESPACE, pod, pod_name};
 /// How long a pod lives before it is deleted again.
 pub(super) const LIFETIME: Duration = Duration::from_secs(45);
 const TICK: Duration = Duration::from_millis(20);
-/// So many pods may be made before the first is decided.
-const MIN_AHEAD: f64 = 100.0;
+/// So many pods may be made before the first is decided; or those of so long, if they are more.
+const MIN_AHEAD: usize = 100;
+const AHEAD: Duration = Duration::from_millis(100);
 
 /// The stream, as long as it runs.
 pub(super) struct PodStream {
@@ -32,11 +32,10 @@ pub(super) struct PodStream {
 
 impl PodStream {
     /// Starts to make so many pods a second.
-    pub(super) fn start(cluster: ApiServer, metrics: Arc<Metrics>, rate: usize) -> Result<Self, Problem> {
+    pub(super) fn start(cluster: ApiServer, rate: usize) -> Result<Self, Problem> {
         let (created, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let mut source = PodSource {
             cluster,
-            metrics,
             rate: rate as f64,
             created: created.clone(),
             made_until: Duration::ZERO,
@@ -81,7 +80,6 @@ impl PodStream {
 /// What the thread works with.
 struct PodSource {
     cluster: ApiServer,
-    metrics: Arc<Metrics>,
     rate: f64,
     created: Arc<AtomicUsize>,
     /// Until when pods were made, and how many there were at which time.
@@ -94,8 +92,8 @@ impl PodSource {
     fn make_and_delete(&mut self, now: Duration) -> Result<(), StatusError> {
         let before = self.created.load(Ordering::Relaxed);
         // On a machine that is too slow for the rate, fewer are made, so that one sees pods placed rather than waiting.
-        let decided: u64 = self.metrics.scheduling.decision_times.counts().iter().sum();
-        if before as f64 > decided as f64 + self.rate.max(MIN_AHEAD) {
+        let ahead = MIN_AHEAD.max((self.rate * AHEAD.as_secs_f64()) as usize);
+        if before > ahead && self.is_undecided(before - ahead) {
             self.made_until = now;
         }
         let due = ((now - self.made_until).as_secs_f64() * self.rate) as usize;
@@ -111,6 +109,12 @@ impl PodSource {
             self.delete_until(made);
         }
         Ok(())
+    }
+
+    /// Whether a pod is on no node, and nobody has said why.
+    fn is_undecided(&self, number: usize) -> bool {
+        let pod = self.cluster.get("pods", NAMESPACE, &pod_name(number));
+        pod.is_ok_and(|pod| pod["spec"]["nodeName"].is_null() && pod["status"]["conditions"].is_null())
     }
 
     fn delete_until(&mut self, old: usize) {

@@ -160,7 +160,9 @@ impl<'de> Visitor<'de> for Text {
 
 /// The object of a line; or what is wrong with it, by field.
 pub(super) fn object_of_line(line: &[u8], resource: &Resource) -> Result<Object, String> {
-    let quickly = ObjectOfLine(resource).deserialize(&mut serde_json::Deserializer::from_slice(line));
+    // As a text, so that the code that reads objects is compiled once: see [`Object::from_json`].
+    let line_text = str::from_utf8(line).map_err(|error| error.to_string())?;
+    let quickly = ObjectOfLine(resource).deserialize(&mut serde_json::Deserializer::from_str(line_text));
     quickly.or_else(|error| match text_of_line(line) {
         Some(text) => slowly(text, resource),
         None => Err(error.to_string()),
@@ -179,8 +181,7 @@ pub(super) fn text_of_line(line: &[u8]) -> Option<&str> {
 
 /// An object of a list; or what is wrong with it, by field.
 pub(super) fn object(text: &str, resource: &Resource) -> Result<Object, String> {
-    let mut from = serde_json::Deserializer::from_str(text);
-    let quickly = Object::deserialize(resource.kind, &resource.annotations, &mut from);
+    let quickly = Object::from_json(resource.kind, &resource.annotations, text.as_bytes());
     quickly.or_else(|_| slowly(text, resource))
 }
 

@@ -22,7 +22,7 @@ use supercargo_framework::{
     registry::Point,
     waiting::{PermitWait, WaitingPods},
 };
-use supercargo_model::{Key, Name, Pod};
+use supercargo_model::{Key, Kind, Name, Pod, object::Object};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::{
@@ -371,7 +371,7 @@ async fn what_became_of(world: &SharedWorld, binding: &Binding, key: &Key, why: 
     loop {
         match world.send(requests::get_pod(key)).await {
             Ok(reply) if reply.is_success() => {
-                if let Ok(pod) = serde_json::from_slice::<Pod>(&reply.body) {
+                if let Ok(Object::Pod(pod)) = Object::from_json(Kind::Pod, &[], &reply.body) {
                     let ours = pod.uid == binding.uid && pod.node.as_ref() == Some(&binding.node);
                     return if ours { Ok(()) } else { Err(Status::error(why)) };
                 }

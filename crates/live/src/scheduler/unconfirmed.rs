@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use supercargo_model::{Name, Pod};
+use supercargo_model::{Kind, Name, Pod, object::Object};
 
 use super::{Assumed, Report, Scheduler, binding::BindingFailure};
 use crate::{requests, world::SharedWorld};
@@ -53,6 +53,6 @@ impl Scheduler {
 /// Whether the server has a pod, and on no node.
 async fn is_without_node(world: &SharedWorld, pod: &Pod) -> bool {
     let Ok(reply) = world.send(requests::get_pod(&pod.key())).await else { return false };
-    let read = serde_json::from_slice::<Pod>(&reply.body).ok().filter(|_| reply.is_success());
-    read.is_some_and(|read| read.uid == pod.uid && read.node.is_none())
+    let read = Object::from_json(Kind::Pod, &[], &reply.body).ok().filter(|_| reply.is_success());
+    matches!(read, Some(Object::Pod(read)) if read.uid == pod.uid && read.node.is_none())
 }

@@ -334,10 +334,8 @@ fn nameless(source: &Source, at: &Value, path: &str, kind: Kind, metadata: Optio
 
 /// An object of a text; `None` if anything is wrong with it.
 fn read_at_its_place(kind: Kind, annotations: &[Name], source: &Source, text: &str) -> Option<Object> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    match Object::deserialize(kind, annotations, &mut json) {
-        Ok(object) => json.end().ok().map(|()| object),
-        // What the quick way refuses may be well all the same.
-        Err(_) => Object::from_text(kind, annotations, &Source::new(source.name.clone(), text)).ok(),
-    }
+    // What the quick way refuses may be well all the same.
+    Object::from_json(kind, annotations, text.as_bytes())
+        .ok()
+        .or_else(|| Object::from_text(kind, annotations, &Source::new(source.name.clone(), text)).ok())
 }

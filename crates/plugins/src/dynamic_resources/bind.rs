@@ -134,11 +134,11 @@ async fn bind_claim(binding: &ClaimBinding<'_>, plan: &mut ClaimPlan, place: usi
         let asked = plan.extended.as_ref();
         let asked = asked.ok_or_else(|| Status::error("extended resource claim not found for the node"))?;
         let made = writer.make(&known, asked).await.map_err(Status::error)?;
-        plan.claims[place].claim = claim(made)?;
+        plan.claims[place].claim = claim(&made)?;
         written(plan);
     }
     let reserved = writer.reserve(&plan.claims[place].claim, allocation.as_deref(), again).await;
-    plan.claims[place].claim = claim(reserved.map_err(Status::error)?)?;
+    plan.claims[place].claim = claim(&reserved.map_err(Status::error)?)?;
     written(plan);
     if allocation.is_some() {
         until_shown(handle, &plan.claims[place].claim).await?;
@@ -150,8 +150,8 @@ async fn bind_claim(binding: &ClaimBinding<'_>, plan: &mut ClaimPlan, place: usi
     Ok(())
 }
 
-fn claim(written: Value) -> Result<Arc<ResourceClaim>, Status> {
-    match Object::deserialize(Kind::ResourceClaim, &[], written) {
+fn claim(written: &Value) -> Result<Arc<ResourceClaim>, Status> {
+    match Object::from_value(Kind::ResourceClaim, written) {
         Ok(Object::ResourceClaim(claim)) => Ok(Arc::new(claim)),
         Ok(_) => Err(Status::error("what the server sent is no ResourceClaim")),
         Err(error) => Err(Status::error(format!("what the server sent is no ResourceClaim: {error}"))),

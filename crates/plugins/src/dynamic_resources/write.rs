@@ -243,7 +243,7 @@ impl ClaimWriter<'_> {
 
 fn has_allocation(claim: &Value, allocation: Option<&ClaimAllocation>) -> bool {
     let Some(ours) = allocation else { return true };
-    let there = serde_json::from_value::<ClaimAllocation>(claim["status"]["allocation"].clone());
+    let there = serde_json::from_str::<ClaimAllocation>(&claim["status"]["allocation"].to_string());
     there.is_ok_and(|there| there.devices == ours.devices)
 }
 

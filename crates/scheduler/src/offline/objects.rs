@@ -246,7 +246,7 @@ fn with_identity(request: &ApiRequest) -> Cow<'_, ApiRequest> {
 }
 
 fn read(kind: Kind, json: &Value) -> Result<Object, ApiError> {
-    Object::deserialize(kind, &[], json)
+    Object::from_value(kind, json)
         .map_err(|error| ApiError::new(ApiFailure::Refused, format!("no {}: {error}", kind.name())))
 }
 

@@ -120,5 +120,5 @@ pub(super) fn put_claim(cluster: &mut Cluster, demand: Demand, pod: &Pod) {
 }
 
 fn put(cluster: &mut Cluster, kind: Kind, written: &Value) {
-    cluster.put(Object::deserialize(kind, &[], written).expect("an object"));
+    cluster.put(Object::from_value(kind, written).expect("an object"));
 }

@@ -96,7 +96,7 @@ impl BenchWorkload {
             }]},
         });
         self.in_turn(i).decorate(&mut pod["spec"], &app, i);
-        serde_json::from_value(pod).expect("a pod")
+        object(&pod)
     }
 
     fn decorate(self, spec: &mut Value, app: &str, i: usize) {
@@ -187,11 +187,11 @@ fn written_node(i: usize) -> Value {
 }
 
 fn node(i: usize) -> Node {
-    serde_json::from_value(written_node(i)).expect("a node")
+    object(&written_node(i))
 }
 
-fn object<T: serde::de::DeserializeOwned>(written: Value) -> T {
-    serde_json::from_value(written).expect("an object")
+fn object<T: serde::de::DeserializeOwned>(written: &Value) -> T {
+    serde_json::from_str(&written.to_string()).expect("an object")
 }
 
 /// The cluster of a workload, with its bound pods.
@@ -248,7 +248,7 @@ fn add_what_keeps_apart(cluster: &mut Cluster, size: Size) {
     for app in 0..APPS.min(size.nodes) {
         let mut pod = BenchWorkload::Basic.pod(size.bound + size.pods + app, Role::Bound);
         let mut spec = (*pod.spec).clone();
-        spec.labels = object(json!({"app": format!("apart-{app}")}));
+        spec.labels = object(&json!({"app": format!("apart-{app}")}));
         pod.spec = Arc::new(spec);
         pod.node = Some(node_name(app));
         cluster.put_pod(Arc::new(pod));
@@ -260,13 +260,13 @@ fn add_storage(cluster: &mut Cluster, workload: BenchWorkload, size: Size) {
     if !matches!(workload, BenchWorkload::Volumes | BenchWorkload::NodeVolumeLimits) {
         return;
     }
-    cluster.put(Object::StorageClass(object(json!({
+    cluster.put(Object::StorageClass(object(&json!({
         "metadata": {"name": CLASS}, "provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer",
     }))));
     if workload == BenchWorkload::NodeVolumeLimits {
         for i in 0..size.nodes {
             let driver = json!({"name": DRIVER, "nodeID": "n", "allocatable": {"count": VOLUME_LIMIT}});
-            cluster.put(Object::CsiNode(object(json!({
+            cluster.put(Object::CsiNode(object(&json!({
                 "metadata": {"name": &*node_name(i)}, "spec": {"drivers": [driver]},
             }))));
         }
@@ -292,7 +292,7 @@ fn add_claim(cluster: &mut Cluster, i: usize, zone: Option<String>) {
         claim["spec"]["volumeName"] = volume.clone().into();
         claim["status"]["phase"] = "Bound".into();
         let place = json!({"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]});
-        cluster.put(Object::PersistentVolume(object(json!({
+        cluster.put(Object::PersistentVolume(object(&json!({
             "metadata": {"name": volume, "labels": {ZONE: zone}},
             "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": CLASS,
                      "csi": {"driver": DRIVER, "volumeHandle": volume},
@@ -301,7 +301,7 @@ fn add_claim(cluster: &mut Cluster, i: usize, zone: Option<String>) {
             "status": {"phase": "Bound"},
         }))));
     }
-    cluster.put(Object::PersistentVolumeClaim(object(claim)));
+    cluster.put(Object::PersistentVolumeClaim(object(&claim)));
 }
 
 /// What changes in the cluster before the i-th pod is scheduled, besides the pods that are.
@@ -317,7 +317,7 @@ pub(super) fn happening(workload: BenchWorkload, size: Size, i: usize) -> Option
         }
         BenchWorkload::Churn if i % 100 == 99 => {
             let labels = json!({"round": i.to_string()});
-            Some(Object::Namespace(object(json!({"metadata": {"name": NAMESPACE, "labels": labels}}))))
+            Some(Object::Namespace(object(&json!({"metadata": {"name": NAMESPACE, "labels": labels}}))))
         }
         BenchWorkload::Churn if i % 10 == 9 => Some(Object::Node(changed_node(i, size))),
         _ => None,
@@ -336,5 +336,5 @@ fn changed_node(i: usize, size: Size) -> Node {
         }
         _ => node["status"]["allocatable"]["cpu"] = format!("{}", 28 + i / 10 % 4).into(),
     }
-    object(node)
+    object(&node)
 }

@@ -132,7 +132,7 @@ impl State {
             Some(mut claim) => {
                 self.version += 1;
                 claim["metadata"]["resourceVersion"] = self.version.to_string().into();
-                if let Ok(object) = Object::deserialize(Kind::ResourceClaim, &[], claim.clone()) {
+                if let Ok(object) = Object::from_value(Kind::ResourceClaim, &claim) {
                     cluster.put(object);
                 }
                 self.claims.insert(key, claim);

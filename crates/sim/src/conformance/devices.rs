@@ -279,7 +279,7 @@ impl<'c> DeviceCycles<'c> {
             let claim = Some(claim.clone()).filter(|claim| !claim.is_null());
             match &claim {
                 Some(written) => {
-                    if let Ok(object) = Object::deserialize(Kind::ResourceClaim, &[], written.clone()) {
+                    if let Ok(object) = Object::from_value(Kind::ResourceClaim, written) {
                         engine.cluster_mut().put(object);
                     }
                 }

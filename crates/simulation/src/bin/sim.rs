@@ -23,8 +23,14 @@ use supercargo_simulation::soak::{
     with_devices,
 };
 
-/// How often progress is told.
+/// A fifth of the time goes into memory that is taken and given back.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How often progress is told to somebody who looks on.
 const TELLS_EVERY: Duration = Duration::from_secs(2);
+/// How often it is told where nobody does, and written to the file that counts.
+const KEEPS_EVERY: Duration = Duration::from_secs(60);
 /// How many seeds that find a bug are told.
 const ENOUGH_SEEDS: usize = 3;
 
@@ -53,6 +59,9 @@ struct Arguments {
     /// Let there be devices in every cluster, with drivers that come late, vanish and come back, and claims to them
     #[arg(long)]
     devices: bool,
+    /// Let nothing go wrong in the same clusters: to compare what is evicted
+    #[arg(long)]
+    without_faults: bool,
     /// Switch a known bug on, to see that it is found
     #[arg(long, value_name = "NAME", value_parser = bug)]
     bug: Option<Bug>,
@@ -135,7 +144,8 @@ fn soak(arguments: &Arguments) -> io::Result<bool> {
 /// The plan of a seed; known bugs are looked for where time passes quickly.
 fn plan_of(arguments: &Arguments, seed: u64) -> Plan {
     let plan = if arguments.bug.is_some() { plan(seed) } else { paced_plan(seed) };
-    if arguments.devices { with_devices(plan) } else { plan }
+    let plan = if arguments.devices && !plan.setup.devices { with_devices(plan) } else { plan };
+    if arguments.without_faults { plan.without_faults() } else { plan }
 }
 
 fn first_rule(outcome: &LifeOutcome) -> Option<SimulationRule> {
@@ -231,34 +241,32 @@ fn run_seeds(arguments: &Arguments) -> io::Result<Option<(u64, SimulationRule)>>
             let _ = done.send((seed, tally, outcome.violations.into_iter().next()));
         }
     };
-    let mut soak = Progress::new(arguments);
-    thread::scope(|scope| {
+    let mut soak = Progress::new(arguments)?;
+    let kept = thread::scope(|scope| {
         let work = &work;
         for done in std::iter::repeat_n(done, jobs) {
             scope.spawn(move || work(done));
         }
         let mut early = BTreeMap::new();
-        for (seed, tally, broken) in finished {
+        let kept = 'counted: loop {
+            let Ok((seed, tally, broken)) = finished.recv() else { break Ok(()) };
             early.insert(seed, (tally, broken));
             while let Some((tally, broken)) = early.remove(&soak.seed) {
                 soak.count(&tally, broken);
                 if soak.is_over() {
-                    stop.store(true, Ordering::Relaxed);
-                    return;
+                    break 'counted Ok(());
                 }
             }
-            soak.tell_now_and_then();
-        }
+            if let Err(error) = soak.keep_now_and_then() {
+                break Err(error);
+            }
+        };
+        stop.store(true, Ordering::Relaxed);
+        kept
     });
+    kept?;
     soak.tell("\n");
-    if let Some(file) = &arguments.tally {
-        let mut all = read_tally(file).or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => Ok(SoakTally::default()),
-            _ => Err(error),
-        })?;
-        all.merge(&soak.tally);
-        fs::write(file, serde_json::to_string_pretty(&all).unwrap_or_default() + "\n")?;
-    }
+    soak.keep()?;
     Ok(soak.failed)
 }
 
@@ -268,15 +276,23 @@ struct Progress<'a> {
     /// The seed that is counted next.
     seed: u64,
     tally: SoakTally,
+    /// What the file had counted before.
+    before: SoakTally,
     failed: Option<(u64, SimulationRule)>,
     began: Instant,
     told: Instant,
+    kept: Instant,
 }
 
 impl<'a> Progress<'a> {
-    fn new(arguments: &'a Arguments) -> Self {
+    fn new(arguments: &'a Arguments) -> io::Result<Self> {
+        let before = match arguments.tally.as_deref().map(read_tally) {
+            Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Some(Ok(before)) => before,
+            _ => SoakTally::default(),
+        };
         let (seed, tally, now) = (arguments.seed, SoakTally::default(), Instant::now());
-        Self { arguments, seed, tally, failed: None, began: now, told: now }
+        Ok(Self { arguments, seed, tally, before, failed: None, began: now, told: now, kept: now })
     }
 
     fn count(&mut self, tally: &SoakTally, broken: Option<BrokenRule>) {
@@ -293,11 +309,29 @@ impl<'a> Progress<'a> {
         stops || self.tally.hours() >= self.arguments.hours
     }
 
-    fn tell_now_and_then(&mut self) {
-        if io::stderr().is_terminal() && self.told.elapsed() > TELLS_EVERY {
+    /// Tells and writes down how far it is, for whoever looks on, and against the day when it is ended.
+    fn keep_now_and_then(&mut self) -> io::Result<()> {
+        let (every, end) =
+            if io::stderr().is_terminal() { (TELLS_EVERY, "\r") } else { (KEEPS_EVERY, "\n") };
+        if self.told.elapsed() > every {
             self.told = Instant::now();
-            self.tell("\r");
+            self.tell(end);
         }
+        if self.kept.elapsed() > KEEPS_EVERY {
+            self.kept = Instant::now();
+            self.keep()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what was counted so far to the file.
+    fn keep(&self) -> io::Result<()> {
+        let Some(file) = &self.arguments.tally else { return Ok(()) };
+        let mut all = self.before.clone();
+        all.merge(&self.tally);
+        let half_written = file.with_extension("tmp");
+        fs::write(&half_written, serde_json::to_string_pretty(&all).unwrap_or_default() + "\n")?;
+        fs::rename(half_written, file)
     }
 
     fn tell(&self, end: &str) {

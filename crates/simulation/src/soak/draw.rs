@@ -3,8 +3,11 @@
 //! Each seed does only some of the things that can be done, and lets only some things go wrong: what hides behind much
 //! else comes to light in a run that has little else.
 
+use super::devices::with_devices;
 use super::objects::{EXTENDED_TEMPLATE, UNUSUAL_TEMPLATES};
-use super::plan::{Act, ExtenderMode, FaultyVerb, GuestMode, Plan, PlannedSetup, PlannedStep, RequestFault};
+use super::plan::{
+    Act, ExtenderMode, FaultyVerb, GuestMode, Plan, PlannedSetup, PlannedStep, RequestFault, SELDOM_RENEWED_SECONDS,
+};
 use crate::random::SeededRandom;
 
 /// The longest pause between two steps, in milliseconds, for the busiest and the quietest seeds.
@@ -17,8 +20,12 @@ const NEVER_MILLIS: u64 = 1_000_000_000;
 const STEPS_TO_A_LOOK: (u64, u64) = (8, 40);
 /// How many looks a plan has.
 const LOOKS: (u64, u64) = (1, 4);
-/// How many times slower a soak's plan may be.
-const PACES: [u64; 3] = [1, 10, 60];
+/// How many times slower a soak's plan may be: from hours in which something happens every second to quiet weeks.
+const PACES: [u64; 4] = [1, 10, 60, 600];
+/// From this pace on, some schedulers renew their lease as seldom as OpenShift's do.
+const SELDOM_RENEWED_FROM_PACE: u64 = 60;
+/// How many of a thousand, at the slowest pace and before.
+const SELDOM_RENEWED_PER_MILLE: [u64; 2] = [800, 400];
 /// What can be done besides creating pods and nodes, and what can go wrong: so many sorts.
 const DEEDS: u64 = 27;
 const FAULTS: u64 = 17;
@@ -27,6 +34,12 @@ const FAULTS: u64 = 17;
 const PLAIN_SEEDS: u64 = 100;
 const PLAIN_DEEDS: u64 = 25;
 const PLAIN_FAULTS: u64 = 14;
+/// How often API servers send bookmarks.
+const USUAL_BOOKMARK_SECONDS: u64 = 60;
+/// How many clusters of a thousand have devices.
+const DEVICES_PER_MILLE: u64 = 150;
+/// Sets the chance of paces apart from that of plans.
+const PACED: u64 = 0x9ace;
 /// How often nodes of a cluster that lives slowly tell that they are well, at least: kubelets do it every five minutes.
 const SLOW_HEARTBEAT_SECONDS: u64 = 300;
 /// How soon after a pod is made something happens to it or its scheduler, in milliseconds: while it is being scheduled or
@@ -67,13 +80,39 @@ pub fn plan(seed: u64) -> Plan {
 /// The plan of a seed for a soak: the same, at one of a few paces. Most clusters are quiet most of the time, and what
 /// waits for timers, renewals and watches that end comes to light there.
 pub fn paced_plan(seed: u64) -> Plan {
-    let (mut plan, pace) = (plan(seed), PACES[(seed % PACES.len() as u64) as usize]);
+    // Chance of its own: what is drawn in `plan` stays what it is.
+    let random = &mut SeededRandom::new(seed ^ PACED);
+    let (mut plan, pace) = (plan(seed), *random.one_of(&PACES));
     plan.steps.iter_mut().for_each(|step| step.at_millis *= pace);
     plan.seconds *= pace;
     if pace > 1 && plan.setup.heartbeat_seconds > 0 {
         plan.setup.heartbeat_seconds = plan.setup.heartbeat_seconds.max(SLOW_HEARTBEAT_SECONDS);
     }
-    plan
+    let is_slowest = Some(&pace) == PACES.last();
+    if is_slowest {
+        // As API servers do. Watches that hear less are opened anew all the time; that is tried at the other paces.
+        plan.setup.bookmark_seconds = USUAL_BOOKMARK_SECONDS;
+    }
+    let share = SELDOM_RENEWED_PER_MILLE[usize::from(!is_slowest)];
+    if pace >= SELDOM_RENEWED_FROM_PACE && random.per_mille(share) {
+        set_lease(&mut plan, SELDOM_RENEWED_SECONDS);
+    }
+    if random.per_mille(DEVICES_PER_MILLE) { with_devices(plan) } else { plan }
+}
+
+/// Another lease; who was to be away for longer than it holds still is.
+fn set_lease(plan: &mut Plan, lease_seconds: u64) {
+    let before = std::mem::replace(&mut plan.setup.lease_seconds, lease_seconds);
+    for step in &mut plan.steps {
+        match &mut step.act {
+            Act::Kill { down_seconds: seconds, .. }
+            | Act::Pause { seconds, .. }
+            | Act::LeaderGoes { frozen_seconds: seconds, .. } => {
+                *seconds = *seconds * lease_seconds / before.max(1);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// One of the usual sorts of pods, or of the unusual ones.

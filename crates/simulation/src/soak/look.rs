@@ -359,13 +359,13 @@ impl Simulation<'_> {
 
     /// Nothing happens, and nothing is written.
     fn check_rest(&mut self) {
-        let (state, writes) = (self.state(), self.rules.writes());
+        let (state, timeouts, writes) = (self.state(), self.rules.timeouts(), self.rules.writes());
         let (lines, attempts) = (self.log.lines(), self.rules.attempts());
         self.run_until(self.now() + RESTS_FOR);
         let (written, expected) = self.rules.writes();
         let (written, expected) = (written - writes.0, expected - writes.1);
         let logged = self.log.lines() - lines;
-        if state != self.state() {
+        if state != self.state() || timeouts != self.rules.timeouts() {
             return;
         }
         // An attempt is a line, and each process may tell that an old trouble is over.

@@ -87,6 +87,9 @@ impl fmt::Display for SimulationRule {
     }
 }
 
+/// What is told of a pod whose volumes, or devices, did not come within the ten minutes that it waits for them.
+const OUT_OF_PATIENCE: [&str; 2] = ["context deadline exceeded", "device binding timeout"];
+
 /// How long a new leader waits, at most, until its watch shows what the last one left.
 const CATCHES_UP_WITHIN: Duration = Duration::from_secs(30);
 
@@ -115,6 +118,8 @@ struct State {
     writes: u64,
     /// How often a pod was tried.
     attempts: u64,
+    /// How often a pod has waited for its volumes or devices for too long.
+    timeouts: u64,
     /// Writes that follow from pods being tried again after a while.
     expected_writes: u64,
     last_relabelled: Duration,
@@ -319,6 +324,12 @@ impl Rules {
         self.state().attempts
     }
 
+    /// How often a pod has waited for its volumes or devices for too long: it gives its room back and begins anew, which is
+    /// something that happens.
+    pub(super) fn timeouts(&self) -> u64 {
+        self.state().timeouts
+    }
+
     /// Whether a process holds the lease.
     pub(super) fn leads(&self, process: &str) -> bool {
         self.state().lease.holder.as_deref() == Some(process)
@@ -388,6 +399,7 @@ impl Rules {
             }
             RecordKind::Failed { message, nominated_node } => {
                 state.flushed.remove(&uid);
+                state.timeouts += u64::from(OUT_OF_PATIENCE.iter().any(|told| message.contains(told)));
                 state.last_failures.insert(uid.clone(), (at, message.clone()));
                 let view = state.processes.entry(process.to_owned()).or_default();
                 view.decided.entry(uid.clone()).or_default().push((at, None));

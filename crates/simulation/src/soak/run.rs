@@ -404,7 +404,7 @@ fn replicas(setup: &PlannedSetup, registry: &Registry) -> Vec<Replica> {
 
 fn configuration(setup: &PlannedSetup, scheduler: &str, elects: bool, registry: &Registry) -> Configuration {
     let lease = setup.lease_seconds;
-    let (deadline, retry) = (lease * 2 / 3, (lease / 7).max(1));
+    let (deadline, retry) = setup.renewal_seconds();
     let extenders = match setup.extender {
         true => format!(
             "extenders:\n- urlPrefix: http://extender.example\n  filterVerb: filter\n  prioritizeVerb: prioritize\n  weight: 1\n  \

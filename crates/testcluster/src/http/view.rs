@@ -131,6 +131,15 @@ impl View {
     }
 
     pub(super) fn bookmark(self, version: u64, ends_initial_events: bool) -> Bytes {
+        if !self.as_table && !ends_initial_events {
+            // Most of what a quiet cluster tells.
+            let (api_version, kind) = (self.resource.api_version(), self.resource.kind);
+            let line = format!(
+                "{{\"object\":{{\"apiVersion\":\"{api_version}\",\"kind\":\"{kind}\",\"metadata\":\
+                 {{\"creationTimestamp\":null,\"resourceVersion\":\"{version}\"}}}},\"type\":\"BOOKMARK\"}}\n"
+            );
+            return line.into();
+        }
         let mut metadata = json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
         if ends_initial_events {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});

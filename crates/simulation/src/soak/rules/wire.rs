@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use memchr::memmem;
 use serde_json::Value;
 use supercargo_live::world::{Method, Request};
 
@@ -275,7 +276,7 @@ fn list_version(answer: &[u8]) -> Option<u64> {
 
 fn is_release(request: &Request) -> bool {
     const NOBODY: &[u8] = br#""holderIdentity":"""#;
-    request.body.windows(NOBODY.len()).any(|part| part == NOBODY)
+    memmem::find(&request.body, NOBODY).is_some()
 }
 
 fn event_note(body: &[u8]) -> String {
