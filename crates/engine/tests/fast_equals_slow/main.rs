@@ -3,6 +3,7 @@
 //!
 //! A failing run prints the seed that replays it: `SUPERCARGO_SEED=7 cargo test -p supercargo-engine --test fast_equals_slow`.
 
+mod crowded;
 mod devices;
 mod events;
 mod objects;
