@@ -84,7 +84,7 @@ fn run(seed: u64) -> PathCounts {
     let engine = || {
         let mut random = Random(seed);
         let cluster = full(&mut random);
-        let percentage = if seed % 3 == 0 { 30 } else { 100 };
+        let percentage = if seed.is_multiple_of(3) { 30 } else { 100 };
         let settings = Settings {
             percentage_of_nodes_to_score: percentage,
             min_feasible_nodes_to_find: 3,
