@@ -56,6 +56,9 @@ impl Simulation<'_> {
         if matches!(act, Act::RelabelNode { .. } | Act::RecreateNode { .. }) {
             self.rules.relabelled();
         }
+        if matches!(act, Act::RemoveNode { .. }) {
+            self.rules.node_removed();
+        }
         match act.is_fault() {
             true => self.goes_wrong(act),
             false => self.does(act),

@@ -123,6 +123,7 @@ struct State {
     /// Writes that follow from pods being tried again after a while.
     expected_writes: u64,
     last_relabelled: Duration,
+    last_node_removed: Duration,
     /// When the extender changed its mind.
     last_extender: Duration,
     /// Why a pod was not scheduled the last time, whoever tried it, by uid.
@@ -341,6 +342,12 @@ impl Rules {
         self.state().last_relabelled = self.clock.uptime();
     }
 
+    /// Somebody removes a node. The claims of its pods are free at once, as in kube-scheduler, and whoever waits for one of them
+    /// is woken only when the pods go, too.
+    pub(super) fn node_removed(&self) {
+        self.state().last_node_removed = self.clock.uptime();
+    }
+
     /// The extender changes its mind, and nothing tells anybody.
     pub(super) fn extender_changed(&self) {
         self.state().last_extender = self.clock.uptime();
@@ -362,7 +369,10 @@ impl Rules {
     pub(super) fn is_excused(&self, uid: &str) -> bool {
         let state = self.state();
         let failure = state.last_failures.get(uid);
-        failure.is_some_and(|(at, why)| why.contains("affinity rules") && state.last_relabelled >= *at)
+        failure.is_some_and(|(at, why)| {
+            let waits_for_labels = why.contains("affinity rules") && state.last_relabelled >= *at;
+            waits_for_labels || why.contains("ReadWriteOncePod") && state.last_node_removed >= *at
+        })
     }
 
     /// A scheduler tells what it did.
