@@ -1,4 +1,4 @@
-//! Nodes that score classes, counted once: the best are found among a few classes of nodes instead of among all nodes.
+//! Nodes that score alike, counted once: the best are found among a few classes of nodes instead of among all nodes.
 
 use supercargo_framework::{
     fast::{Cells, Normalization},
@@ -9,6 +9,27 @@ use supercargo_framework::{
 const MAX_CLASSES: usize = 1024;
 /// Scores that are given by cell.
 pub(crate) const MAX_COLUMNS: usize = 2;
+
+/// The place of a class: where the same one is, else in place of an empty one, else at the end, unless there are `most`.
+pub(crate) fn place_of<T>(
+    classes: &mut Vec<T>,
+    most: usize,
+    new: T,
+    is_same: impl Fn(&T) -> bool,
+    is_empty: impl Fn(&T) -> bool,
+) -> Option<usize> {
+    if let Some(same) = classes.iter().position(is_same) {
+        return Some(same);
+    }
+    if let Some(empty) = classes.iter().position(is_empty) {
+        classes[empty] = new;
+        return Some(empty);
+    }
+    (classes.len() < most).then(|| {
+        classes.push(new);
+        classes.len() - 1
+    })
+}
 
 /// A score that is given by cell.
 pub(crate) struct ByCell<'a> {
@@ -45,7 +66,7 @@ impl NodeClasses {
             points: std::array::from_fn(|_| Vec::new()),
             best: Vec::new(),
         };
-        // Neighbours are often classes, so the class that was used last is tried first.
+        // Neighbours are often alike, so the class that was used last is tried first.
         let mut last = 0;
         for (place, base) in base.iter().enumerate() {
             let cells = cells_of(columns, place);
@@ -75,17 +96,7 @@ impl NodeClasses {
     fn find(&mut self, base: f64, cells: [u32; MAX_COLUMNS]) -> Option<usize> {
         let new = NodeClass { base, cells, nodes: 0, total: 0.0 };
         let same = |class: &NodeClass| class.base == base && class.cells == cells;
-        if let Some(found) = self.classes.iter().position(same) {
-            return Some(found);
-        }
-        if let Some(empty) = self.classes.iter().position(|class| class.nodes == 0) {
-            self.classes[empty] = new;
-            return Some(empty);
-        }
-        (self.classes.len() < MAX_CLASSES).then(|| {
-            self.classes.push(new);
-            self.classes.len() - 1
-        })
+        place_of(&mut self.classes, MAX_CLASSES, new, same, |class| class.nodes == 0)
     }
 
     /// Open classes that some node is of.

@@ -9,6 +9,8 @@ use supercargo_framework::{
 };
 use supercargo_model::NodeId;
 
+use crate::node_classes::place_of;
+
 /// With more classes than this, looking at each node is as good.
 const MAX_CLASSES: usize = 1024;
 const WORDS: usize = MAX_CLASSES / 64;
@@ -119,19 +121,9 @@ impl SearchClasses {
     }
 
     fn find(&mut self, base: f64, keys: Keys) -> Option<usize> {
-        let same = |class: &Class| class.base == base && class.keys == keys;
-        if let Some(found) = self.classes.iter().position(same) {
-            return Some(found);
-        }
         let new = Class { base, keys, nodes: 0, total: 0.0 };
-        if let Some(empty) = self.classes.iter().position(|class| class.nodes == 0) {
-            self.classes[empty] = new;
-            return Some(empty);
-        }
-        (self.classes.len() < MAX_CLASSES).then(|| {
-            self.classes.push(new);
-            self.classes.len() - 1
-        })
+        let same = |class: &Class| class.base == base && class.keys == keys;
+        place_of(&mut self.classes, MAX_CLASSES, new, same, |class| class.nodes == 0)
     }
 
     /// Counts the nodes of a block anew.

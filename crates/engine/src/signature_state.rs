@@ -1,13 +1,15 @@
 //! What is known about pods of one signature: which nodes are open to them, and what each node scores, kept from pod to pod.
 
+mod column;
+mod making_room;
+mod searching;
+
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{
-        CLOSED, Cells, DomainFilter, FilterPart, Normalization, OPEN, PluginFailed, RawScores, ScorePart,
-    },
-    preemption::{Nomination, Nominations, NotNominated, Rejection, Resolvable},
-    profile::{CompiledProfile, PreFilterEnd, PreFiltered, Profile, ProfileRunner, ScoreColumn, Scores},
+    fast::{CLOSED, Cells, DomainFilter, FilterPart, Normalization, OPEN, RawScores, ScorePart},
+    preemption::Rejection,
+    profile::{CompiledProfile, Profile, ScoreColumn, Scores},
     vector::{Bounds, Tops, add_weighted, normalized, sum_with_tops, vectorized},
 };
 use supercargo_model::{
@@ -16,14 +18,13 @@ use supercargo_model::{
     storage::Volume,
 };
 
+use self::column::Column;
 use crate::{
-    cluster_state::ClusterState,
     laps::{Lap, Laps},
     node_classes::{ByCell, MAX_COLUMNS, NodeClasses},
-    pick::{TieBreak, reservoir},
     refusals::Refusals,
     room::Room,
-    search_classes::{Keys, MAX_KEYS, SearchClasses, Stretch, Weighed},
+    search_classes::SearchClasses,
 };
 
 /// Beyond this share of the nodes, starting anew is cheaper than updating.
@@ -36,184 +37,6 @@ const FEW_MOVED: usize = 64;
 const MAX_VALUES: usize = 256;
 /// Nodes are put into classes after so many pods for which the same nodes were open: before, it would not pay.
 const CALM_PODS: u32 = 4;
-
-/// A score and its column.
-struct Column {
-    plugin: Name,
-    weight: f64,
-    scores: RawScores,
-    /// The raw score of each node, by place; empty where all have the same.
-    raw: Vec<f64>,
-    bounds: Bounds,
-    normalization: Normalization,
-    /// The raw scores change with which nodes are open.
-    reads_open: bool,
-    /// The raw scores that nodes have had, where they are told apart by them: see [`Column::key`].
-    values: Vec<f64>,
-    /// Its raw scores have changed since its bounds were found.
-    stale: bool,
-}
-
-impl Column {
-    fn new(plugin: Name, weight: i32, part: ScorePart, spare: &mut Vec<Vec<f64>>) -> Self {
-        let ScorePart { mut scores, normalization } = part;
-        let raw = match &mut scores {
-            // They are the column, until the signature is compiled anew.
-            RawScores::Fixed(raw) => std::mem::take(raw),
-            RawScores::Constant(_) => Vec::new(),
-            _ => spare.pop().unwrap_or_default(),
-        };
-        let reads_open = match &scores {
-            RawScores::Constant(_) | RawScores::Fixed(_) | RawScores::ByNode(_) => false,
-            RawScores::ByDomain(part) => part.reads_open(),
-            RawScores::AmongOpen(_) | RawScores::Opaque(_) => true,
-        };
-        let bounds = Bounds { lowest: 0.0, highest: 0.0 };
-        Self {
-            plugin,
-            weight: f64::from(weight),
-            scores,
-            raw,
-            bounds,
-            normalization,
-            reads_open,
-            values: Vec::new(),
-            stale: true,
-        }
-    }
-
-    /// Works out the raw scores from nothing.
-    fn fill(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &[f64]) -> Result<(), PluginFailed> {
-        let raw = &mut self.raw;
-        match &mut self.scores {
-            RawScores::Constant(_) | RawScores::Fixed(_) => {}
-            RawScores::ByNode(part) => part.fill(cluster, raw),
-            RawScores::ByDomain(part) => part.fill(cluster, open, raw),
-            RawScores::AmongOpen(part) => part.fill(cluster, open, raw),
-            RawScores::Opaque(part) => return part.fill(cluster, pod, open, raw),
-        }
-        Ok(())
-    }
-
-    /// Takes note of a pod that came or left. Whether raw scores have changed with it, other than that of its node.
-    fn note(&mut self, cluster: &Cluster, change: &PodChange) -> bool {
-        let RawScores::ByDomain(part) = &mut self.scores else {
-            return false;
-        };
-        let changed = part.note(cluster, change, &mut self.raw);
-        self.stale |= changed;
-        changed
-    }
-
-    /// Updates the raw scores after all changes were noted.
-    fn settle(&mut self, cluster: &Cluster) {
-        if let RawScores::ByDomain(part) = &mut self.scores
-            && self.stale
-        {
-            part.settle(cluster, &mut self.raw);
-        }
-    }
-
-    /// Updates the raw score of a node whose pods have changed.
-    fn update(&mut self, cluster: &Cluster, node: NodeId) {
-        if let RawScores::ByNode(part) = &self.scores {
-            self.raw[node.index()] = part.score(cluster, node);
-        }
-    }
-
-    fn use_cells(&mut self, cluster: &Cluster) -> bool {
-        match &mut self.scores {
-            RawScores::ByDomain(part) => part.use_cells(cluster),
-            _ => false,
-        }
-    }
-
-    fn cells(&self) -> Option<&Cells> {
-        match &self.scores {
-            RawScores::ByDomain(part) => part.cells(),
-            _ => None,
-        }
-    }
-
-    /// All raw scores are 0 for now.
-    fn is_silent(&self) -> bool {
-        matches!(&self.scores, RawScores::ByDomain(part) if part.is_silent())
-    }
-
-    /// Its bounds move with almost every pod, so that it is added last, on top of what stays.
-    fn is_restless(&self) -> bool {
-        matches!(self.normalization, Normalization::MinMax | Normalization::Inverted)
-    }
-
-    /// All nodes score the same, and normalized that is nothing.
-    fn gives_all_nothing(&self) -> bool {
-        self.normalization == Normalization::MinMax && self.bounds.highest <= self.bounds.lowest
-    }
-
-    fn find_bounds(&mut self, open: &[f64]) {
-        self.bounds = match self.scores {
-            RawScores::Constant(score) => Bounds { lowest: score, highest: score },
-            _ if self.is_silent() => Bounds { lowest: 0.0, highest: 0.0 },
-            _ => Bounds::of(self.normalization, &self.raw, open),
-        };
-        self.stale = false;
-    }
-
-    /// Its points do not depend on which nodes are found.
-    fn is_settled(&self) -> bool {
-        let is_constant = matches!(self.scores, RawScores::Constant(_));
-        is_constant || (self.normalization == Normalization::None && !self.reads_open)
-    }
-
-    /// Goes over to cells, for classes in the order of the search; `false` if it has none.
-    fn use_keys(&mut self, cluster: &Cluster, open: &[f64]) -> bool {
-        self.values.clear();
-        match &mut self.scores {
-            RawScores::ByDomain(part) => {
-                if self.reads_open {
-                    part.fill(cluster, open, &mut self.raw);
-                }
-                part.use_cells(cluster)
-            }
-            _ => !self.reads_open,
-        }
-    }
-
-    /// The cell of a node; `None` if there are too many.
-    fn key(&mut self, node: usize) -> Option<u32> {
-        if let RawScores::ByDomain(part) = &self.scores {
-            return part.cells().map(|cells| cells.of[node]);
-        }
-        let (raw, values) = (self.raw[node], &mut self.values);
-        let known = values.iter().position(|value| *value == raw);
-        let place = known.or_else(|| {
-            values.push(raw);
-            (values.len() <= MAX_VALUES).then(|| values.len() - 1)
-        });
-        place.map(|place| place as u32)
-    }
-
-    /// With the raw scores of its cells.
-    fn weighed(&self) -> Option<Weighed<'_>> {
-        let raw = match &self.scores {
-            RawScores::ByDomain(part) => &part.cells()?.raw,
-            _ => &self.values,
-        };
-        Some(Weighed { raw, weight: self.weight, normalization: self.normalization })
-    }
-
-    fn raw(&self, node: usize) -> f64 {
-        match (&self.scores, self.cells()) {
-            (RawScores::Constant(score), _) => *score,
-            (_, Some(cells)) => cells.raw[cells.of[node] as usize],
-            (_, None) => self.raw[node],
-        }
-    }
-
-    fn points(&self, node: usize) -> f64 {
-        self.weight * normalized(self.normalization, self.bounds, self.raw(node))
-    }
-}
 
 /// Which nodes totals are wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -491,120 +314,6 @@ impl SignatureState {
                 },
             );
         }
-    }
-
-    /// Whether nodes that score alike are searched together.
-    pub(crate) fn is_in_search_classes(&self) -> bool {
-        self.search_classes.is_some()
-    }
-
-    /// Looks for so many open nodes from a position in the order on, by class; `None` if nodes are not put into classes. What
-    /// the best of them are is asked next.
-    pub(crate) fn search(&mut self, start: usize, enough: usize) -> Option<Stretch> {
-        let Self { columns, search_classes, .. } = self;
-        let classes = search_classes.as_mut()?;
-        let stretch = classes.search(start, enough);
-        for (i, column) in columns.iter_mut().filter(|column| !column.is_settled()).enumerate() {
-            if let RawScores::ByDomain(part) = &mut column.scores
-                && column.reads_open
-            {
-                part.settle_among(stretch.found, &mut classes.cells(i));
-            }
-        }
-        Some(stretch)
-    }
-
-    /// The highest total of the nodes that were looked for last, and how many have it.
-    pub(crate) fn best_found(&mut self) -> Option<(f64, usize)> {
-        let mut unsettled = self.columns.iter().filter(|column| !column.is_settled());
-        let weighed = std::array::from_fn(|_| unsettled.next().and_then(Column::weighed));
-        self.search_classes.as_mut()?.best(&weighed)
-    }
-
-    /// One of those, after [`Self::best_found`].
-    pub(crate) fn nth_found(&mut self, tie_break: TieBreak, ties: usize, seed: u64) -> Option<NodeId> {
-        let classes = self.search_classes.as_mut()?;
-        match tie_break {
-            // By place, so that the choice does not depend on where the search started.
-            TieBreak::Random => classes.nth_best(reservoir(ties, seed)?),
-            TieBreak::First => classes.nth_in_order(0),
-        }
-    }
-
-    /// Puts the nodes into classes in the order of the search, once the same nodes have been open for a while.
-    fn look_for_search_classes(&mut self, cluster: &Cluster) {
-        let Some(calm) = &mut self.calm else {
-            return;
-        };
-        *calm += 1;
-        if *calm <= CALM_PODS {
-            return;
-        }
-        self.search_classes = self.make_search_classes(cluster);
-        if self.search_classes.is_none() {
-            self.calm = None;
-            self.leave_search_classes(cluster);
-        }
-    }
-
-    fn make_search_classes(&mut self, cluster: &Cluster) -> Option<SearchClasses> {
-        let Self { columns, open, base, .. } = self;
-        let (mut settled, mut unsettled): (Vec<&mut Column>, Vec<&mut Column>) =
-            columns.iter_mut().partition(|column| column.is_settled());
-        if unsettled.len() > MAX_KEYS || !unsettled.iter_mut().all(|column| column.use_keys(cluster, open)) {
-            return None;
-        }
-        base.clear();
-        base.extend_from_slice(open);
-        for column in &mut settled {
-            column.find_bounds(open);
-            base.iter_mut().enumerate().for_each(|(i, base)| *base += column.points(i));
-        }
-        SearchClasses::new(cluster.order(), base, |node| keys(unsettled.iter_mut().map(|c| &mut **c), node))
-    }
-
-    /// Moves the touched nodes to their classes.
-    fn update_search_classes(&mut self, cluster: &Cluster, moved: bool) {
-        if moved {
-            self.calm = self.calm.map(|_| 0);
-        }
-        if self.search_classes.is_none() {
-            return;
-        }
-        if self.touched.len() > FEW_MOVED {
-            self.leave_search_classes(cluster);
-        } else if self.move_touched().is_none() {
-            self.calm = None;
-            self.leave_search_classes(cluster);
-        }
-    }
-
-    fn move_touched(&mut self) -> Option<()> {
-        let Self { columns, open, base, search_classes, touched, .. } = self;
-        let classes = search_classes.as_mut()?;
-        for node in touched.iter() {
-            let i = node.index();
-            let settled = columns.iter().filter(|column| column.is_settled());
-            base[i] = open[i] + settled.map(|column| column.points(i)).sum::<f64>();
-            classes.update(*node, base[i], keys(columns.iter_mut().filter(|c| !c.is_settled()), *node)?)?;
-        }
-        Some(())
-    }
-
-    /// Leaves the classes, if nodes are in any, and does not look for them for a while.
-    pub(crate) fn stay_out_of_search_classes(&mut self, cluster: &Cluster) {
-        self.calm = self.calm.map(|_| 0);
-        if self.search_classes.is_some() {
-            self.leave_search_classes(cluster);
-        }
-    }
-
-    /// Goes back from classes to columns. Those that depend on which nodes are open are made anew for each pod.
-    fn leave_search_classes(&mut self, cluster: &Cluster) {
-        self.search_classes = None;
-        self.calm = self.calm.map(|_| 0);
-        let by_cell = |column: &Column| matches!(column.scores, RawScores::ByDomain(_)) && !column.reads_open;
-        self.fill(cluster, by_cell);
     }
 
     /// Whether a plugin failed, so that nothing here can be relied on.
@@ -986,92 +695,6 @@ impl SignatureState {
         }
     }
 
-    /// Whether every filter looks at one node at a time, for all that was noted so far.
-    fn is_local(&self) -> bool {
-        self.filters.iter().all(|(_, filter)| match filter {
-            FilterPart::Fixed(_) | FilterPart::ByNode(_) => true,
-            FilterPart::ByDomain(filter) => filter.is_idle(),
-            FilterPart::Opaque(_) => false,
-        })
-    }
-
-    /// Forgets what is known about making room.
-    pub(crate) fn forget_room(&mut self) {
-        if self.room.take().is_some() {
-            // It may have come from there why nodes are closed.
-            self.refusals = None;
-        }
-    }
-
-    /// Brings what is known about nodes that are kept for others up to date, for a pod that has no claim to any; `None` if that
-    /// cannot be known for one node at a time.
-    pub(crate) fn keep_room(
-        &mut self,
-        profile: &Profile,
-        cluster: &Cluster,
-        nominations: &Nominations,
-        pod: &Pod,
-    ) -> Option<()> {
-        if !self.is_local() || nominations.node_of(&pod.uid).is_some() {
-            self.forget_room();
-            return None;
-        }
-        let mut room = self.room.take().unwrap_or_default();
-        if !room.is_current(cluster, nominations) {
-            let Ok(PreFilterEnd::Go(PreFiltered { state, nodes: None, .. })) =
-                profile.pre_filter(cluster, pod)
-            else {
-                self.refusals = None;
-                return None;
-            };
-            let Some(changed) = room.catch_up(profile, cluster, nominations, &state, pod) else {
-                self.refusals = None;
-                return None;
-            };
-            self.unsure.extend(changed);
-        }
-        self.room = Some(room);
-        Some(())
-    }
-
-    /// The open nodes that are kept for others.
-    pub(crate) fn kept_free(&self) -> impl Iterator<Item = NodeId> {
-        let kept = self.room.iter().flat_map(Room::kept);
-        kept.filter(|node| self.is_open(*node))
-    }
-
-    /// Whether something is known about nodes that are kept for others.
-    pub(crate) fn knows_room(&self) -> bool {
-        self.room.is_some()
-    }
-
-    /// Looks for room, with what is kept about nodes that were tried before; `None` if plugins must be asked as ever. No node
-    /// is open but those that are kept for others, and [`Self::keep_room`] was called.
-    pub(crate) fn make_room(
-        &mut self,
-        profile: &Profile,
-        state: &ClusterState,
-        pod: &Pod,
-        seed: u64,
-    ) -> Option<Result<Nomination, NotNominated>> {
-        let ClusterState { cluster, nominations } = state;
-        let Ok(PreFilterEnd::Go(PreFiltered { state, nodes: None, .. })) = profile.pre_filter(cluster, pod)
-        else {
-            return None;
-        };
-        let in_order = self.refusals(cluster)?.resolvable_among(cluster.order());
-        let mut dry_runs = std::mem::take(&mut self.room.as_mut()?.dry_runs);
-        let resolvable = Resolvable {
-            count: in_order.len(),
-            nodes: &|| in_order.clone(),
-            was_pre_filtered_by: &|plugin| profile.has_pre_filter_plugin(plugin),
-        };
-        let runner = ProfileRunner { profile, cluster, nominations, state: &state, seed, adviser: None };
-        let made = profile.post_filter_again(&runner, pod, &resolvable, &in_order, &mut dry_runs);
-        self.room.as_mut()?.dry_runs = dry_runs;
-        made
-    }
-
     /// Why each node is closed, where all are: kept, and asked again only about nodes that were touched since. `None` if some
     /// node is open, or a plugin can only tell by its Filter.
     pub(crate) fn refusals(&mut self, cluster: &Cluster) -> Option<&Refusals> {
@@ -1134,15 +757,6 @@ fn columns_to_update(columns: &mut [Column], scope: Scope) -> impl Iterator<Item
     let is_kept =
         move |column: &&mut Column| scope == Scope::Whole || !column.reads_open || column.cells().is_some();
     columns.iter_mut().filter(is_kept)
-}
-
-/// The cells of a node by the columns that are not settled; `None` if there are too many.
-fn keys<'a>(unsettled: impl Iterator<Item = &'a mut Column>, node: NodeId) -> Option<Keys> {
-    let mut keys = [0; MAX_KEYS];
-    for (key, column) in keys.iter_mut().zip(unsettled) {
-        *key = column.key(node.index())?;
-    }
-    Some(keys)
 }
 
 /// The filters that keep themselves up to date with the pods that come and leave.

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// How long pods outlive their node's object.
-const ORPHANS_END_AFTER: Duration = Duration::from_secs(40);
+pub(super) const ORPHANS_END_AFTER: Duration = Duration::from_secs(40);
 /// How long news are on their way.
 const HEARD_AFTER: Duration = Duration::from_millis(2);
 /// How long watches are late when a leader goes.

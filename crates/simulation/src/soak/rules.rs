@@ -20,7 +20,7 @@ use supercargo_framework::virtual_time::VirtualClock;
 use supercargo_live::scheduler::records::{Follower, Record, RecordKind};
 use supercargo_testcluster::SeenChange;
 
-use super::{conduct::Conduct, extender::NOT_NOW, history::History, objects::KINDS};
+use super::{acts::ORPHANS_END_AFTER, conduct::Conduct, extender::NOT_NOW, history::History, objects::KINDS};
 
 pub(super) use reading::{Amounts, demand, is_plain, name_of, text};
 use reading::{amounts, exclusive_claim, host_ports, version_of};
@@ -371,7 +371,10 @@ impl Rules {
         let failure = state.last_failures.get(uid);
         failure.is_some_and(|(at, why)| {
             let waits_for_labels = why.contains("affinity rules") && state.last_relabelled >= *at;
-            waits_for_labels || why.contains("ReadWriteOncePod") && state.last_node_removed >= *at
+            // Later, those pods have gone, which does wake whoever waits.
+            let pods_remain = self.clock.uptime() <= state.last_node_removed + ORPHANS_END_AFTER;
+            let waits_for_claim = why.contains("ReadWriteOncePod") && state.last_node_removed >= *at;
+            waits_for_labels || waits_for_claim && pods_remain
         })
     }
 
