@@ -12,7 +12,7 @@ use crate::{
     cycle::{CycleInput, CycleProgress, DecisionPath},
     decision::{Decision, Outcome},
     explanation::Explained,
-    extender_calls::{Begun, CycleStep, ExtenderAnswers, ExtenderRole},
+    extender_calls::{Begun, CycleStep, ExtenderAnswers, ExtenderRole, PlaceStep},
     fast_path::{FastCycle, FastPath, Placed, Placement},
     full_path::FullCycle,
     inspection::Inspection,
@@ -168,18 +168,47 @@ impl Engine {
     /// it asks for. An attempt begins without answers, and goes on with the same when the next has been added.
     pub fn decide_with(&mut self, pod: &Pod, answers: &mut ExtenderAnswers) -> Option<CycleStep> {
         let index = self.cycle_starts(pod)?;
-        let Some(Begun { start, seed }) = answers.begun else {
-            let (start, seed) = (self.progress.next_start, self.progress.seed(&self.settings));
+        Some(self.full_step(index, pod, answers))
+    }
+
+    /// The same, but leaves no record where it need not. The pod should have been admitted.
+    pub fn place_with(&mut self, pod: &Arc<Pod>, answers: &mut ExtenderAnswers) -> Option<PlaceStep> {
+        let index = self.cycle_starts(pod)?;
+        let begun = answers.begun;
+        let Begun { start, seed } = begun.unwrap_or_else(|| self.begin());
+        let (fast, input) = self.input(index);
+        let input = CycleInput { start, seed, ..input };
+        let Some((step, next_start)) = fast.place_with(&FastCycle { input, index, pod }, answers) else {
+            return Some(match self.full_step(index, pod, answers) {
+                CycleStep::Call(call) => PlaceStep::Call(call),
+                CycleStep::Decided(decision) => PlaceStep::Placed(Placement::Decided(decision)),
+            });
+        };
+        if begun.is_none() {
             answers.begun = Some(Begun { start, seed });
+            self.progress.next_start = next_start;
+            self.progress.count(DecisionPath::Sampled);
+        }
+        Some(step)
+    }
+
+    /// Where and with what an attempt begins.
+    fn begin(&self) -> Begun {
+        Begun { start: self.progress.next_start, seed: self.progress.seed(&self.settings) }
+    }
+
+    fn full_step(&mut self, index: usize, pod: &Pod, answers: &mut ExtenderAnswers) -> CycleStep {
+        let Some(Begun { start, seed }) = answers.begun else {
+            answers.begun = Some(self.begin());
             let step = self.run_full(index, pod, Some(answers));
             self.progress.count(DecisionPath::Full);
-            return Some(step);
+            return step;
         };
         let plugin_changes = self.plugin_changes;
         let (_, input) = self.input(index);
         // Where the next search starts was settled when the attempt began.
         let input = CycleInput { start, seed, ..input };
-        Some(FullCycle::new(input, pod, Some(answers), plugin_changes).run().0)
+        FullCycle::new(input, pod, Some(answers), plugin_changes).run().0
     }
 
     fn run_full(&mut self, index: usize, pod: &Pod, answers: Option<&ExtenderAnswers>) -> CycleStep {

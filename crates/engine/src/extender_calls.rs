@@ -4,20 +4,23 @@
 //! not there yet, it ends with an [`ExtenderCall`]. Whoever drives it makes the call, adds the answer, and runs the cycle
 //! again, on the cluster as it is by then: plugins decide anew, and a node that an extender was not asked about is left out.
 
+mod fast_path;
+mod full_path;
+
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
-use supercargo_framework::{
-    Code, Status,
-    preemption::{Adviser, Candidate, Rejection},
-    profile::{CycleError, ScoreColumn, Scores},
-};
-use supercargo_model::{Cluster, Name, NodeId, Pod, changes::Moment};
+use supercargo_framework::preemption::{Candidate, Rejection};
+use supercargo_model::{Name, NodeId, Pod, changes::Moment};
 
-use crate::{decision::Decision, engine::Engine};
+use crate::{decision::Decision, engine::Engine, fast_path::Placement};
+
+use fast_path::AskedPlaces;
+pub(crate) use fast_path::ExtenderCallMemory;
+pub(crate) use full_path::{Halt, PreemptionCalls, WithExtenders};
 
 /// What extenders are called together, as kube-scheduler's queue names whoever refused a pod.
 pub const EXTENDER: &str = "Extender";
@@ -70,7 +73,7 @@ pub enum ExtenderCall {
         /// Who is asked.
         extender: usize,
         /// The nodes that are left so far.
-        nodes: Vec<Name>,
+        nodes: Arc<[Name]>,
         /// It is only about the node that room was made on.
         nominated: bool,
     },
@@ -79,7 +82,7 @@ pub enum ExtenderCall {
         /// Who is asked.
         extenders: Vec<usize>,
         /// The feasible nodes.
-        nodes: Vec<Name>,
+        nodes: Arc<[Name]>,
     },
     /// Where may room be made, and by evicting whom?
     Preempt {
@@ -102,8 +105,8 @@ pub struct ExtenderFailure {
 /// What an extender says about nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sieved {
-    /// The nodes that it lets pass.
-    pub passed: HashSet<Name>,
+    /// Whether it lets them pass, in the order of the call.
+    pub passed: Vec<bool>,
     /// Those that it refuses, and why.
     pub failed: BTreeMap<Name, String>,
     /// Those that it refuses whoever is evicted there, and why.
@@ -126,8 +129,8 @@ pub struct Proposal {
 pub enum ExtenderAnswer {
     /// To a filter call.
     Filter(Result<Sieved, ExtenderFailure>),
-    /// To a prioritize call: each extender's points, by node.
-    Prioritize(Vec<Result<HashMap<Name, i64>, ExtenderFailure>>),
+    /// To a prioritize call: each extender's points, in the order of the nodes in the call.
+    Prioritize(Vec<Result<Vec<i64>, ExtenderFailure>>),
     /// To a preemption call.
     Preempt(Result<Vec<Proposal>, ExtenderFailure>),
 }
@@ -141,6 +144,15 @@ pub enum CycleStep {
     Decided(Box<Decision>),
 }
 
+/// How a cycle with extenders ends, for now, where no record is needed.
+#[derive(Debug)]
+pub enum PlaceStep {
+    /// An extender must be called first.
+    Call(ExtenderCall),
+    /// All is known.
+    Placed(Placement),
+}
+
 /// What an extender had to say.
 #[derive(Clone, Debug)]
 enum Said<T> {
@@ -151,9 +163,10 @@ enum Said<T> {
     Failed(ExtenderFailure),
 }
 
+/// What an extender said about the nodes of one call.
 #[derive(Clone, Debug)]
 struct Filtered {
-    asked: HashSet<Name>,
+    nodes: Arc<[Name]>,
     said: Said<Sieved>,
 }
 
@@ -180,12 +193,15 @@ pub(crate) type Revision = (Moment, u64, u64);
 pub struct ExtenderAnswers {
     pub(crate) begun: Option<Begun>,
     search: RefCell<Option<Search>>,
-    /// By whether it was about the nominated node, and by extender.
-    filters: HashMap<(bool, usize), Filtered>,
-    scored: HashSet<Name>,
-    scores: BTreeMap<usize, Said<HashMap<Name, i64>>>,
+    /// By whether it was about the nominated node, and by extender: more than once, if nodes came in the meantime.
+    filters: HashMap<(bool, usize), Vec<Filtered>>,
+    /// The nodes that have points.
+    scored: Option<Arc<[Name]>>,
+    scores: BTreeMap<usize, Said<Vec<i64>>>,
     proposals: BTreeMap<usize, Said<Vec<Proposal>>>,
     calls: usize,
+    /// What the fast path has asked about.
+    places: Vec<AskedPlaces>,
 }
 
 impl ExtenderAnswers {
@@ -199,10 +215,10 @@ impl ExtenderAnswers {
         match (call, answer) {
             (ExtenderCall::Filter { extender, nodes, nominated }, ExtenderAnswer::Filter(answer)) => {
                 let said = said(&roles[extender], answer);
-                self.add_filter((nominated, extender), nodes, said);
+                self.filters.entry((nominated, extender)).or_default().push(Filtered { nodes, said });
             }
             (ExtenderCall::Prioritize { extenders, nodes }, ExtenderAnswer::Prioritize(answers)) => {
-                self.scored = nodes.into_iter().collect();
+                self.scored = Some(nodes);
                 for (extender, answer) in extenders.into_iter().zip(answers) {
                     let said = match answer {
                         // A prioritizer that cannot be reached is left out; an invalid answer is an error.
@@ -236,21 +252,6 @@ impl ExtenderAnswers {
         *self.search.borrow_mut() = Some(search);
     }
 
-    fn add_filter(&mut self, key: (bool, usize), nodes: Vec<Name>, said: Said<Sieved>) {
-        let known = self.filters.entry(key);
-        let known = known.or_insert_with(|| Filtered { asked: HashSet::new(), said: Said::Nothing });
-        known.asked.extend(nodes);
-        match (&mut known.said, said) {
-            // Asked again about nodes that came in the meantime.
-            (Said::Yes(before), Said::Yes(more)) => {
-                before.passed.extend(more.passed);
-                before.failed.extend(more.failed);
-                before.unresolvable.extend(more.unresolvable);
-            }
-            (before, said) => *before = said,
-        }
-    }
-
     fn is_endless(&self) -> bool {
         self.calls >= MAX_CALLS
     }
@@ -259,6 +260,14 @@ impl ExtenderAnswers {
 /// Whether an extender takes part in deciding where a pod goes.
 pub fn take_part(extenders: &[ExtenderRole], pod: &Pod) -> bool {
     extenders.iter().any(|extender| extender.decides() && extender.is_interested(pod))
+}
+
+/// The extenders that have a say about a pod, with their places.
+fn interested<'a>(
+    roles: &'a [ExtenderRole],
+    pod: &'a Pod,
+) -> impl Iterator<Item = (usize, &'a ExtenderRole)> {
+    roles.iter().enumerate().filter(|(_, role)| role.is_interested(pod))
 }
 
 /// Decides where a pod goes, with the extenders that take part; whoever calls makes the calls to them. `None` if no profile
@@ -288,258 +297,5 @@ fn said<T>(role: &ExtenderRole, answer: Result<T, ExtenderFailure>) -> Said<T> {
         Ok(answer) => Said::Yes(answer),
         Err(_) if role.ignorable => Said::Nothing,
         Err(trouble) => Said::Failed(trouble),
-    }
-}
-
-/// Why a cycle did not come to its end.
-pub(crate) enum Halt {
-    Failed(CycleError),
-    Call(ExtenderCall),
-}
-
-impl From<CycleError> for Halt {
-    fn from(error: CycleError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// The extenders that have a say about a pod, and what they have said so far.
-pub(crate) struct WithExtenders<'a> {
-    pub(crate) roles: &'a [ExtenderRole],
-    pub(crate) answers: &'a ExtenderAnswers,
-    pub(crate) pod: &'a Pod,
-}
-
-impl WithExtenders<'_> {
-    fn interested(&self) -> impl Iterator<Item = (usize, &ExtenderRole)> {
-        (self.roles.iter().enumerate()).filter(|(_, role)| role.is_interested(self.pod))
-    }
-
-    fn call(&self, call: ExtenderCall) -> Halt {
-        if self.answers.is_endless() {
-            let why = "the cluster changes faster than the extenders answer";
-            return Halt::Failed(CycleError(why.to_owned()));
-        }
-        Halt::Call(call)
-    }
-
-    /// The nodes that every extender lets pass, one extender after the other.
-    pub(crate) fn filter(
-        &self,
-        cluster: &Cluster,
-        mut feasible: Vec<NodeId>,
-        nominated: bool,
-        decision: &mut Decision,
-    ) -> Result<Vec<NodeId>, Halt> {
-        let name = |id: &NodeId| cluster.node_at(*id).name().clone();
-        for (extender, role) in self.interested().filter(|(_, role)| role.filters) {
-            if feasible.is_empty() {
-                break;
-            }
-            let ask = |nodes: &[NodeId]| {
-                self.call(ExtenderCall::Filter {
-                    extender,
-                    nodes: nodes.iter().map(name).collect(),
-                    nominated,
-                })
-            };
-            let Some(Filtered { asked, said }) = self.answers.filters.get(&(nominated, extender)) else {
-                return Err(ask(&feasible));
-            };
-            let sieved = match said {
-                Said::Nothing => continue,
-                // The node that room was made on is just not taken; all nodes are looked at then.
-                Said::Failed(_) if nominated => return Ok(Vec::new()),
-                Said::Failed(trouble) => return Err(CycleError(trouble.message.clone()).into()),
-                Said::Yes(sieved) => sieved,
-            };
-            let (known, new): (Vec<_>, Vec<_>) =
-                feasible.into_iter().partition(|id| asked.contains(&name(id)));
-            feasible = sieve(cluster, known, sieved, role, decision);
-            if feasible.is_empty() && !new.is_empty() {
-                return Err(ask(&new));
-            }
-        }
-        Ok(feasible)
-    }
-
-    /// The nodes that prioritizers were asked about; or what to ask them. A single node needs no points.
-    pub(crate) fn to_score(&self, cluster: &Cluster, feasible: Vec<NodeId>) -> Result<Vec<NodeId>, Halt> {
-        let prioritizers = self.interested().filter(|(_, role)| role.weight.is_some());
-        let extenders: Vec<usize> = prioritizers.map(|(extender, _)| extender).collect();
-        if extenders.is_empty() || feasible.len() < 2 {
-            return Ok(feasible);
-        }
-        let name = |id: &NodeId| cluster.node_at(*id).name().clone();
-        let is_scored = |id: &NodeId| self.answers.scored.contains(&name(id));
-        if !feasible.iter().any(is_scored) {
-            let nodes = feasible.iter().map(name).collect();
-            return Err(self.call(ExtenderCall::Prioritize { extenders, nodes }));
-        }
-        Ok(feasible.into_iter().filter(is_scored).collect())
-    }
-
-    /// Adds a column for each extender that gave points.
-    pub(crate) fn add_scores(&self, nodes: &[Name], scores: &mut Scores) -> Result<(), CycleError> {
-        if nodes.len() < 2 {
-            return Ok(());
-        }
-        for (extender, said) in &self.answers.scores {
-            let role = &self.roles[*extender];
-            let points = match said {
-                Said::Yes(points) => points,
-                Said::Nothing => continue,
-                Said::Failed(trouble) => return Err(CycleError(trouble.message.clone())),
-            };
-            let weight = role.weight.unwrap_or(0);
-            let raw: Vec<i64> = nodes.iter().map(|node| points.get(node).copied().unwrap_or(0)).collect();
-            let normalized: Vec<i64> = raw.iter().map(|points| points.saturating_mul(SCALE)).collect();
-            for (total, score) in scores.totals.iter_mut().zip(&normalized) {
-                *total = total.saturating_add(score.saturating_mul(i64::from(weight)));
-            }
-            scores.columns.push(ScoreColumn { plugin: role.name.clone(), weight, raw, normalized });
-        }
-        Ok(())
-    }
-}
-
-/// Takes the nodes away that an extender does not let pass, and keeps why.
-fn sieve(
-    cluster: &Cluster,
-    nodes: Vec<NodeId>,
-    sieved: &Sieved,
-    role: &ExtenderRole,
-    decision: &mut Decision,
-) -> Vec<NodeId> {
-    let mut feasible = Vec::with_capacity(nodes.len());
-    for id in nodes {
-        let node = cluster.node_at(id).name();
-        if sieved.passed.contains(node) {
-            feasible.push(id);
-            continue;
-        }
-        let unresolvable = |why: &String| Status::unresolvable(why.clone());
-        let failed = |why: &String| Status::unschedulable(why.clone());
-        let status =
-            (sieved.unresolvable.get(node).map(unresolvable)).or_else(|| sieved.failed.get(node).map(failed));
-        let plugin = role.name.clone();
-        match status {
-            Some(status) => {
-                decision.verdicts.rejected.insert(id, Rejection { plugin, status });
-            }
-            // Nothing was said about it: it counts among all other nodes.
-            None => {
-                let status = Status::new(Code::UnschedulableAndUnresolvable, []);
-                decision.rejected.insert(node.clone(), Rejection { plugin, status });
-            }
-        }
-        decision.extenders.insert(role.name.clone());
-    }
-    feasible
-}
-
-/// The extenders' say in where room is made.
-pub(crate) struct PreemptionCalls<'a> {
-    extenders: &'a WithExtenders<'a>,
-    /// Why preemption was broken off.
-    halt: RefCell<Option<Halt>>,
-}
-
-impl<'a> PreemptionCalls<'a> {
-    pub(crate) fn new(extenders: &'a WithExtenders<'a>) -> Self {
-        Self { extenders, halt: RefCell::default() }
-    }
-
-    /// Why preemption was broken off, if it was.
-    pub(crate) fn into_halt(self) -> Option<Halt> {
-        self.halt.into_inner()
-    }
-
-    fn halt(&self, halt: Halt) -> Status {
-        let message = match &halt {
-            Halt::Failed(CycleError(message)) => message.clone(),
-            Halt::Call(_) => "an extender is to be asked".to_owned(),
-        };
-        *self.halt.borrow_mut() = Some(halt);
-        Status::error(message)
-    }
-
-    fn propose(
-        &self,
-        cluster: &Cluster,
-        role: &ExtenderRole,
-        asked: &[Candidate],
-        proposals: &[Proposal],
-    ) -> Result<Vec<Candidate>, Status> {
-        let mut candidates = Vec::new();
-        for proposal in proposals {
-            let victims = match victims(cluster, role, asked, proposal) {
-                Ok(victims) => victims,
-                Err(_) if role.ignorable => continue,
-                Err(message) => return Err(self.halt(Halt::Failed(CycleError(message)))),
-            };
-            if !victims.is_empty() {
-                let Proposal { node, budget_violations, .. } = proposal.clone();
-                candidates.push(Candidate { node, victims, budget_violations });
-            } else if proposal.victims.is_empty() && !role.ignorable {
-                let message = format!("expected at least one victim pod on node {:?}", &*proposal.node);
-                return Err(Status::error(message));
-            }
-        }
-        Ok(candidates)
-    }
-}
-
-/// Who has to go by a proposal, as far as they are still there.
-fn victims(
-    cluster: &Cluster,
-    role: &ExtenderRole,
-    asked: &[Candidate],
-    proposal: &Proposal,
-) -> Result<Vec<Arc<Pod>>, String> {
-    let there = cluster.node(&proposal.node).map_or(&[][..], |node| &node.pods);
-    let named = asked.iter().find(|candidate| candidate.node == proposal.node);
-    let was_there = |uid: &Name| named.is_some_and(|c| c.victims.iter().any(|victim| victim.uid == *uid));
-    let mut victims: Vec<Arc<Pod>> = Vec::new();
-    for uid in &proposal.victims {
-        match there.iter().find(|pod| pod.uid == *uid) {
-            // Named twice, it goes once.
-            Some(_) if victims.iter().any(|victim| victim.uid == *uid) => {}
-            Some(pod) => victims.push(pod.clone()),
-            None if was_there(uid) => {}
-            None => {
-                return Err(format!(
-                    "extender: {} claims to preempt pod (UID: {uid}) on node: {}, but the pod is not found on that node",
-                    role.name, proposal.node
-                ));
-            }
-        }
-    }
-    Ok(victims)
-}
-
-impl Adviser for PreemptionCalls<'_> {
-    fn narrow(&self, cluster: &Cluster, candidates: Vec<Candidate>) -> Result<Vec<Candidate>, Status> {
-        let mut candidates = candidates;
-        for (extender, role) in self.extenders.interested().filter(|(_, role)| role.preempts) {
-            candidates = match self.extenders.answers.proposals.get(&extender) {
-                None => {
-                    let call = ExtenderCall::Preempt { extender, candidates };
-                    return Err(self.halt(self.extenders.call(call)));
-                }
-                Some(Said::Nothing) => continue,
-                Some(Said::Failed(ExtenderFailure { message, invalid: true })) => {
-                    return Err(self.halt(Halt::Failed(CycleError(message.clone()))));
-                }
-                Some(Said::Failed(ExtenderFailure { message, .. })) => {
-                    return Err(Status::error(message.clone()));
-                }
-                Some(Said::Yes(proposals)) => self.propose(cluster, role, &candidates, proposals)?,
-            };
-            if candidates.is_empty() {
-                break;
-            }
-        }
-        Ok(candidates)
     }
 }

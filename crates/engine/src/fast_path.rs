@@ -14,6 +14,7 @@ use supercargo_model::{Name, NodeId, NodeInfo, Pod};
 use crate::{
     cycle::{CycleInput, DecisionPath},
     decision::{BriefRefusal, Decision},
+    extender_calls::ExtenderCallMemory,
     laps::{Lap, Laps},
     pick::{TieBreak, reservoir},
     refusals::Refusals,
@@ -66,10 +67,11 @@ pub(crate) struct Placed {
 pub(crate) struct FastPath {
     pub(crate) signatures: SignatureCache,
     /// The nodes that were found last, and their totals.
-    found: Vec<NodeId>,
-    totals: Vec<f64>,
+    pub(crate) found: Vec<NodeId>,
+    pub(crate) totals: Vec<f64>,
     /// Those of them that share the highest total.
-    best: Vec<NodeId>,
+    pub(crate) best: Vec<NodeId>,
+    pub(crate) extenders: ExtenderCallMemory,
 }
 
 /// A pod's cycle on the fast path.
@@ -107,7 +109,7 @@ impl FastPath {
         self.signature(cycle, Scope::Whole, &mut Laps::none())
     }
 
-    fn signature(
+    pub(crate) fn signature(
         &mut self,
         cycle: &FastCycle<'_>,
         scope: Scope,
@@ -241,8 +243,35 @@ impl FastPath {
             laps.end_in_vain(profile);
             return Some(refused);
         }
-        let signature = self.signatures.last()?;
-        let found = &mut self.found;
+        let looked_at = self.find(input, enough, &kept_free)?;
+        let Self { signatures, found, totals, best, .. } = self;
+        let signature = signatures.last()?;
+        laps.lap(Lap::Filter);
+        signature.weigh_among(cluster, found, totals);
+        if signature.has_failed() {
+            return None;
+        }
+        let (node, total, ties) = pick_among(input, found, totals, best)?;
+        laps.end(profile);
+        let node = cluster.node_at(node).name().clone();
+        let (total, feasible) = (total as i64, found.len());
+        let placement = Placement::On { node, total, ties, feasible, evaluated: looked_at };
+        let next_start = (input.start + looked_at) % nodes.len();
+        Some(Placed { placement, path: DecisionPath::Sampled, next_start })
+    }
+
+    /// Finds so many open nodes, for the signature that was asked for last, in the order from where the search starts; `None` if
+    /// there are none. How many were looked at: it only stops at one open node more than it needs.
+    pub(crate) fn find(
+        &mut self,
+        input: &CycleInput<'_>,
+        enough: usize,
+        kept_free: &[NodeId],
+    ) -> Option<usize> {
+        let Self { signatures, found, .. } = self;
+        let signature = signatures.last()?;
+        let nodes = input.state.cluster.order();
+        let start = input.start % nodes.len();
         found.clear();
         let mut looked_at = 0;
         for id in nodes[start..].iter().chain(&nodes[..start]) {
@@ -254,37 +283,29 @@ impl FastPath {
             }
             looked_at += 1;
         }
-        if found.is_empty() {
-            return None;
-        }
-        laps.lap(Lap::Filter);
-        signature.weigh_among(cluster, found, &mut self.totals);
-        if signature.has_failed() {
-            return None;
-        }
-        let placement = self.pick_among_found(input, looked_at)?;
-        laps.end(profile);
-        let next_start = (input.start + looked_at) % nodes.len();
-        Some(Placed { placement, path: DecisionPath::Sampled, next_start })
+        (!found.is_empty()).then_some(looked_at)
     }
+}
 
-    fn pick_among_found(&mut self, input: &CycleInput<'_>, evaluated: usize) -> Option<Placement> {
-        let cluster = &input.state.cluster;
-        let Self { found, totals, best, .. } = self;
-        let total = totals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        best.clear();
-        let tied = found.iter().zip(totals.iter()).filter(|(_, other)| **other == total);
-        best.extend(tied.map(|(id, _)| *id));
-        let ties = best.len();
-        let chosen = match input.settings.tie_break {
-            // By place, so that the choice does not depend on where the search started.
-            TieBreak::Random => *best.select_nth_unstable(reservoir(ties, input.seed)?).1,
-            TieBreak::First => *cluster.order().iter().find(|id| best.contains(id))?,
-        };
-        let node = cluster.node_at(chosen).name().clone();
-        let feasible = self.found.len();
-        Some(Placement::On { node, total: total as i64, ties, feasible, evaluated })
-    }
+/// One of the nodes with the highest total, that total, and how many have it.
+pub(crate) fn pick_among<T: Copy + PartialOrd>(
+    input: &CycleInput<'_>,
+    found: &[NodeId],
+    totals: &[T],
+    best: &mut Vec<NodeId>,
+) -> Option<(NodeId, T, usize)> {
+    let higher = |one: T, other: T| if other > one { other } else { one };
+    let total = totals.iter().copied().reduce(higher)?;
+    best.clear();
+    let tied = found.iter().zip(totals).filter(|(_, other)| **other == total);
+    best.extend(tied.map(|(id, _)| *id));
+    let ties = best.len();
+    let chosen = match input.settings.tie_break {
+        // By place, so that the choice does not depend on where the search started.
+        TieBreak::Random => *best.select_nth_unstable(reservoir(ties, input.seed)?).1,
+        TieBreak::First => *input.state.cluster.order().iter().find(|id| best.contains(id))?,
+    };
+    Some((chosen, total, ties))
 }
 
 /// Picks among the nodes that are found from a position in the order on, by class. Also tells how many were looked at.

@@ -4,7 +4,7 @@ mod support;
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -47,7 +47,7 @@ fn three_nodes() -> Vec<Builder> {
 }
 
 fn passes(nodes: &[Name], only: &str) -> Sieved {
-    let passed = nodes.iter().filter(|name| only.contains(&***name)).cloned().collect();
+    let passed = nodes.iter().map(|name| only.contains(&**name)).collect();
     let failed = nodes.iter().filter(|name| !only.contains(&***name));
     Sieved {
         passed,
@@ -160,7 +160,7 @@ fn only_pods_that_name_a_managed_resource_are_sent() {
         let roles = vec![manages(filter("one")), manages(scorer("two", 1)), manages(preempter("three"))];
         let (decision, asked) = decide(with_gpus(), roles, pod, |call| match call {
             ExtenderCall::Filter { .. } => sieve(call, "a b"),
-            _ => ExtenderAnswer::Prioritize(vec![Ok(HashMap::new())]),
+            _ => ExtenderAnswer::Prioritize(vec![Ok(vec![0; 2])]),
         });
         assert!(decision.node().is_some(), "case {i}: {decision:?}");
         assert_eq!(!asked.is_empty(), expected, "case {i}: {asked:?}");
@@ -170,10 +170,7 @@ fn only_pods_that_name_a_managed_resource_are_sent() {
 #[test]
 fn prioritizers_are_asked_at_once_and_their_points_count_weight_times_ten() {
     let (decision, asked) = decide(three_nodes(), vec![scorer("one", 2), scorer("two", 1)], pod("p"), |_| {
-        let points = |points: &[(&str, i64)]| {
-            Ok(points.iter().map(|(node, points)| (Name::from(*node), *points)).collect())
-        };
-        ExtenderAnswer::Prioritize(vec![points(&[("a", 3), ("b", 10)]), points(&[("a", 1), ("c", 5)])])
+        ExtenderAnswer::Prioritize(vec![Ok(vec![3, 10, 0]), Ok(vec![1, 0, 5])])
     });
     assert_eq!(asked, ["prioritize [0, 1]: a b c"]);
     let plugins: i64 = decision.scores.totals[0] - (3 * 10 * 2 + 10);
@@ -387,13 +384,13 @@ fn going_on_with_an_attempt_means_the_same_nodes_and_the_same_draw() {
                 ExtenderCall::Filter { nodes, .. } => {
                     asked.borrow_mut().push(nodes.clone());
                     ExtenderAnswer::Filter(Ok(Sieved {
-                        passed: nodes.iter().cloned().collect(),
+                        passed: vec![true; nodes.len()],
                         ..Sieved::default()
                     }))
                 }
                 ExtenderCall::Prioritize { nodes, .. } => {
                     assert_eq!(asked.borrow()[0], *nodes);
-                    ExtenderAnswer::Prioritize(vec![Ok(HashMap::new())])
+                    ExtenderAnswer::Prioritize(vec![Ok(vec![0; nodes.len()])])
                 }
                 other => panic!("{other:?}"),
             });

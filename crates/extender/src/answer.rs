@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     fmt,
 };
 
@@ -46,7 +46,8 @@ pub enum Anomaly {
 /// What a prioritizer says.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Prioritized {
-    pub(crate) points: HashMap<Name, i64>,
+    /// In the order of the nodes in the call.
+    pub(crate) points: Vec<i64>,
     /// How often each was passed over, with the first of them.
     pub(crate) anomalies: BTreeMap<Anomaly, (u64, String)>,
 }
@@ -145,29 +146,36 @@ pub(crate) fn filter(
     if !result.error.is_empty() {
         return Err(Wrong::Refused(result.error));
     }
-    let passed: HashSet<Name> = match (result.node_names.filter(|_| names_only), result.nodes) {
-        (Some(names), _) => names.into_iter().collect(),
+    let named: Vec<Name> = match (result.node_names.filter(|_| names_only), result.nodes) {
+        (Some(names), _) => names,
         (None, Some(list)) => list.items.into_iter().filter_map(|node| node.metadata.name).collect(),
-        (None, None) => HashSet::new(),
+        (None, None) => Vec::new(),
     };
-    let asked: HashSet<&Name> = nodes.iter().collect();
+    let places = places(nodes);
     let refused = result.failed.keys().chain(result.unresolvable.keys());
     let refused = refused.filter(|_| strictness == Strictness::Strict);
-    if let Some(unknown) = passed.iter().chain(refused).filter(|name| !asked.contains(name)).min() {
+    if let Some(unknown) = named.iter().chain(refused).filter(|name| !places.contains_key(&***name)).min() {
         return Err(untrue(format!("it names the node {unknown:?}, which it was not asked about")));
     }
+    let mut passed = vec![false; nodes.len()];
+    named.iter().for_each(|name| passed[places[&**name]] = true);
     Ok(Sieved { passed, failed: in_words(result.failed), unresolvable: in_words(result.unresolvable) })
+}
+
+/// Where nodes are in a call.
+fn places(nodes: &[Name]) -> HashMap<&str, usize> {
+    nodes.iter().enumerate().map(|(place, name)| (&**name, place)).collect()
 }
 
 /// `HostPriorityList`, for nodes that were asked about. One that is named twice gets both points, and points beyond 10 count
 /// in full, as in kube-scheduler.
 pub(crate) fn prioritize(body: &[u8], nodes: &[Name], strictness: Strictness) -> Result<Prioritized, Wrong> {
     let list: Option<Vec<HostPriority>> = read(body)?;
-    let asked: HashSet<&str> = nodes.iter().map(|name| &**name).collect();
-    let mut prioritized = Prioritized::default();
+    let places = places(nodes);
+    let mut prioritized = Prioritized { points: vec![0; nodes.len()], ..Prioritized::default() };
     for HostPriority { host, score } in list.unwrap_or_default() {
-        let is_asked = asked.contains(&*host);
-        let anomaly = if !is_asked {
+        let place = places.get(&*host);
+        let anomaly = if place.is_none() {
             let what = format!("it scores the node {:?}, which it was not asked about", clip(&host));
             Some((Anomaly::UnknownHost, what))
         } else if !(0..=MAX_EXTENDER_SCORE).contains(&score) {
@@ -181,8 +189,8 @@ pub(crate) fn prioritize(body: &[u8], nodes: &[Name], strictness: Strictness) ->
             Some((anomaly, what)) => prioritized.note(anomaly, what),
             None => {}
         }
-        if is_asked {
-            let points: &mut i64 = prioritized.points.entry(Name::from(&*host)).or_default();
+        if let Some(place) = place {
+            let points = &mut prioritized.points[*place];
             *points = points.saturating_add(score);
         }
     }
@@ -224,8 +232,8 @@ mod tests {
     fn sieved(body: &str, names_only: bool, strictness: Strictness) -> String {
         match filter(body.as_bytes(), &names("a b c"), names_only, strictness) {
             Ok(sieved) => {
-                let mut passed: Vec<_> = sieved.passed.iter().map(|name| &**name).collect();
-                passed.sort_unstable();
+                let asked = ["a", "b", "c"].into_iter().zip(&sieved.passed);
+                let passed: Vec<_> = asked.filter(|(_, passed)| **passed).map(|(name, _)| name).collect();
                 let listed = |map: &BTreeMap<Name, String>| {
                     map.iter().map(|(node, why)| format!("{node}={why}")).collect::<Vec<_>>().join(" ")
                 };
@@ -312,8 +320,8 @@ mod tests {
         assert_eq!(&**short, "short");
     }
 
-    /// The points in the order of the nodes' names, and how often what was passed over.
-    type Points = (Vec<(&'static str, i64)>, Vec<(Anomaly, u64)>);
+    /// The points of a, b and c, and how often what was passed over.
+    type Points = ([i64; 3], Vec<(Anomaly, u64)>);
 
     #[test]
     fn answers_to_prioritizers() {
@@ -324,34 +332,29 @@ mod tests {
         let most = r#"it gives 9223372036854775807 to the node "a", outside 0..=10"#;
         // (answer, what kube-scheduler makes of it, what is wrong with it for those who are strict)
         let cases: [(&str, Points, Option<&str>); 9] = [
-            (
-                r#"[{"Host":"a","Score":10},{"host":"b","score":0}]"#,
-                (vec![("a", 10), ("b", 0)], vec![]),
-                None,
-            ),
-            ("null", (vec![], vec![]), None),
-            ("[]", (vec![], vec![]), None),
-            (r#"[{"Host":"a","Score":3},{"Host":"a","Score":4}]"#, (vec![("a", 7)], vec![]), None),
-            (r#"[{"Host":"a","Score":11}]"#, (vec![("a", 11)], vec![(OutOfRange, 1)]), Some(above)),
-            (r#"[{"Host":"a","Score":-1}]"#, (vec![("a", -1)], vec![(OutOfRange, 1)]), Some(below)),
-            (r#"[{"Host":"z","Score":1}]"#, (vec![], vec![(UnknownHost, 1)]), Some(unknown)),
+            (r#"[{"Host":"a","Score":10},{"host":"b","score":0}]"#, ([10, 0, 0], vec![]), None),
+            ("null", ([0; 3], vec![]), None),
+            ("[]", ([0; 3], vec![]), None),
+            (r#"[{"Host":"a","Score":3},{"Host":"a","Score":4}]"#, ([7, 0, 0], vec![]), None),
+            (r#"[{"Host":"a","Score":11}]"#, ([11, 0, 0], vec![(OutOfRange, 1)]), Some(above)),
+            (r#"[{"Host":"a","Score":-1}]"#, ([-1, 0, 0], vec![(OutOfRange, 1)]), Some(below)),
+            (r#"[{"Host":"z","Score":1}]"#, ([0; 3], vec![(UnknownHost, 1)]), Some(unknown)),
             (
                 r#"[{"Host":"z","Score":1},{"Host":"b","Score":2},{"Host":"y","Score":11}]"#,
-                (vec![("b", 2)], vec![(UnknownHost, 2)]),
+                ([0, 2, 0], vec![(UnknownHost, 2)]),
                 Some(unknown),
             ),
             (
                 r#"[{"Host":"a","Score":9223372036854775807},{"Host":"a","Score":9}]"#,
-                (vec![("a", i64::MAX)], vec![(OutOfRange, 1)]),
+                ([i64::MAX, 0, 0], vec![(OutOfRange, 1)]),
                 Some(most),
             ),
         ];
         for (body, expected, wrong) in cases {
             let Prioritized { points, anomalies } =
                 prioritize(body.as_bytes(), &names("a b c"), Strictness::Lenient).unwrap();
-            let points: BTreeMap<_, _> = points.iter().map(|(host, score)| (&**host, *score)).collect();
-            let counts = anomalies.iter().map(|(anomaly, (count, _))| (*anomaly, *count)).collect();
-            assert_eq!((points.into_iter().collect::<Vec<_>>(), counts), expected, "{body}");
+            let counts: Vec<_> = anomalies.iter().map(|(anomaly, (count, _))| (*anomaly, *count)).collect();
+            assert_eq!((&points[..], &counts), (&expected.0[..], &expected.1), "{body}");
             let strictly = prioritize(body.as_bytes(), &names("a b c"), Strictness::Strict);
             assert_eq!(strictly.err(), wrong.map(untrue), "{body}");
         }

@@ -1,9 +1,6 @@
 //! A question on its way: whom it goes to, with which body, and how its answer is read.
 
-use std::{
-    collections::HashMap,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use supercargo_engine::extender_calls::{ExtenderAnswer, ExtenderCall, ExtenderFailure};
@@ -112,7 +109,7 @@ impl Extenders {
         extender: &Extender,
         part: Part,
         nodes: &[Name],
-    ) -> Result<HashMap<Name, i64>, ExtenderFailure> {
+    ) -> Result<Vec<i64>, ExtenderFailure> {
         let strictness = self.strictness();
         let read = |body: &[u8]| answer::prioritize(body, nodes, strictness);
         match self.part(extender, CallVerb::Prioritize, part, read).await {

@@ -6,12 +6,13 @@
 mod crowded;
 mod devices;
 mod events;
+mod extenders;
 mod objects;
 mod profiles;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use supercargo_engine::{Decision, Engine, PathCounts, Placement, Settings};
+use supercargo_engine::{Decision, Engine, PathCounts, Placement, Settings, extender_calls::ExtenderRole};
 use supercargo_model::{AlreadyBound, Cluster, Key, Name, NodeId, Pod, changes::Moment, testing::Random};
 
 use devices::put_devices;
@@ -214,28 +215,32 @@ impl Twins {
     }
 }
 
+/// An engine over the cluster that a run begins with.
+fn engine(seed: u64, scene: &Scene, extenders: Vec<ExtenderRole>) -> Engine {
+    let mut random = Random(seed);
+    let mut cluster = Cluster::default();
+    for i in 0..scene.nodes * 2 / 3 {
+        cluster.put_node(node(&mut random, i));
+    }
+    put_devices(&mut random, &mut cluster, scene.nodes * 2 / 3);
+    for _ in 0..STORAGE_OBJECTS {
+        cluster.put(storage(&mut random, scene.nodes, SHAPES));
+    }
+    let percentage = if scene.sampled { 40 } else { 100 };
+    let settings = Settings {
+        percentage_of_nodes_to_score: percentage,
+        min_feasible_nodes_to_find: 3,
+        seed,
+        extenders,
+        ..Settings::default()
+    };
+    Engine::new(cluster, [profile(&mut random, scene)], settings)
+}
+
 /// Steps, comparisons that had a fast form, those of them that were about claims to devices, and the paths that were taken.
 fn run(seed: u64) -> (usize, usize, usize, PathCounts) {
     let scene = Scene::of(seed);
-    let engine = || {
-        let mut random = Random(seed);
-        let mut cluster = Cluster::default();
-        for i in 0..scene.nodes * 2 / 3 {
-            cluster.put_node(node(&mut random, i));
-        }
-        put_devices(&mut random, &mut cluster, scene.nodes * 2 / 3);
-        for _ in 0..STORAGE_OBJECTS {
-            cluster.put(storage(&mut random, scene.nodes, SHAPES));
-        }
-        let percentage = if scene.sampled { 40 } else { 100 };
-        let settings = Settings {
-            percentage_of_nodes_to_score: percentage,
-            min_feasible_nodes_to_find: 3,
-            seed,
-            ..Settings::default()
-        };
-        Engine::new(cluster, [profile(&mut random, &scene)], settings)
-    };
+    let engine = || engine(seed, &scene, Vec::new());
     let mut twins = Twins { fast: engine(), slow: engine() };
     let mut random = Random(!seed);
     let mut templates: Vec<Pod> =

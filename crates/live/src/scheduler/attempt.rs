@@ -49,22 +49,7 @@ impl Scheduler {
             return;
         };
         let took = self.world.uptime() - started;
-        match placement {
-            Placement::On { node, total, ties, feasible, .. } => {
-                tracing::debug!(pod = %pod.key(), %node, total, ties, feasible, ?took, "decided");
-                self.meter.decided(&pod.spec.scheduler_name, DecidedBy::Memory, took);
-                self.recorder.keep(&pod, || RecordKind::Decided {
-                    attempt: popped.attempts,
-                    node: node.clone(),
-                    feasible,
-                    total: Some(total),
-                    ties,
-                });
-                let because = self.because(Some(total), ties, feasible);
-                self.place(popped, pod, node, started, because);
-            }
-            Placement::Decided(decision) => self.carry_on(popped, &decision, started, took),
-        }
+        self.carry_on(popped, placement, started, took);
     }
 
     /// A pod whose deletion was asked for is not tried, and told so. If it changes, it is told again.
@@ -77,14 +62,34 @@ impl Scheduler {
         self.leave_queue(&pod.uid, Removal::Skipped);
     }
 
-    /// Does what was decided by asking every plugin.
+    /// Does what was decided.
     pub(super) fn carry_on(
         &mut self,
         popped: Popped,
-        decision: &Decision,
+        placement: Placement,
         started: Duration,
         took: Duration,
     ) {
+        let (node, total, ties, feasible) = match placement {
+            Placement::On { node, total, ties, feasible, .. } => (node, total, ties, feasible),
+            Placement::Decided(decision) => return self.carry_on_in_full(popped, &decision, started, took),
+        };
+        let pod = popped.pod.clone();
+        tracing::debug!(pod = %pod.key(), %node, total, ties, feasible, ?took, "decided");
+        self.meter.decided(&pod.spec.scheduler_name, DecidedBy::Memory, took);
+        self.recorder.keep(&pod, || RecordKind::Decided {
+            attempt: popped.attempts,
+            node: node.clone(),
+            feasible,
+            total: Some(total),
+            ties,
+        });
+        let because = self.because(Some(total), ties, feasible);
+        self.place(popped, pod, node, started, because);
+    }
+
+    /// Does what was decided by asking every plugin.
+    fn carry_on_in_full(&mut self, popped: Popped, decision: &Decision, started: Duration, took: Duration) {
         let pod = popped.pod.clone();
         tracing::debug!(pod = %pod.key(), node = decision.node().map(tracing::field::display), feasible = decision.feasible.len(),
             refused = decision.rejected.len(), ?took, "decided");
@@ -109,10 +114,15 @@ impl Scheduler {
         }
     }
 
+    /// Whether scores are to be logged, or somebody sees all decisions in full.
+    pub(super) fn needs_records(&self) -> bool {
+        self.decisions.is_some() || tracing::enabled!(tracing::Level::TRACE)
+    }
+
     /// Decides on the fast path where that is possible, unless scores are to be logged, or somebody sees all decisions in full. Both paths lead to the same answer.
     fn decide(&mut self, pod: &Arc<Pod>) -> Option<Placement> {
         self.tell_time();
-        if self.decisions.is_none() && !tracing::enabled!(tracing::Level::TRACE) {
+        if !self.needs_records() {
             return self.engine.place(pod);
         }
         let decision = self.engine.decide(pod)?;

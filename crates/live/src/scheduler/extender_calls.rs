@@ -7,8 +7,8 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use supercargo_engine::{
-    AttemptFailure, Popped,
-    extender_calls::{CycleStep, ExtenderAnswer, ExtenderAnswers, ExtenderCall},
+    AttemptFailure, Placement, Popped,
+    extender_calls::{CycleStep, ExtenderAnswer, ExtenderAnswers, ExtenderCall, PlaceStep},
 };
 use supercargo_extender::Extenders;
 use supercargo_framework::preemption::Claim;
@@ -136,14 +136,17 @@ impl Scheduler {
         let pod = calls.popped.pod.clone();
         self.tell_time();
         self.meter.tries(&pod, calls.popped.attempts);
-        match self.engine.decide_with(&pod, &mut calls.answers) {
+        let step = match self.needs_records() {
+            false => self.engine.place_with(&pod, &mut calls.answers),
+            true => self.engine.decide_with(&pod, &mut calls.answers).map(in_full),
+        };
+        match step {
             None => self.queue.done(&pod.uid),
-            Some(CycleStep::Decided(decision)) => {
-                log_scores(&decision);
+            Some(PlaceStep::Placed(placement)) => {
                 let took = self.world.uptime() - now;
-                self.carry_on(calls.popped, &decision, calls.started, took);
+                self.carry_on(calls.popped, placement, calls.started, took);
             }
-            Some(CycleStep::Call(question)) => self.ask(calls, question),
+            Some(PlaceStep::Call(question)) => self.ask(calls, question),
         }
     }
 
@@ -173,6 +176,17 @@ impl Scheduler {
             self.go_on_if_there(calls, false);
         }
         self.call_for_those_who_wait();
+    }
+}
+
+/// A step of which there is a record.
+fn in_full(step: CycleStep) -> PlaceStep {
+    match step {
+        CycleStep::Call(question) => PlaceStep::Call(question),
+        CycleStep::Decided(decision) => {
+            log_scores(&decision);
+            PlaceStep::Placed(Placement::Decided(decision))
+        }
     }
 }
 

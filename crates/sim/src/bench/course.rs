@@ -1,14 +1,13 @@
 //! What is done with each pod of a workload.
 
 use std::{
-    collections::{HashMap, HashSet},
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use supercargo_engine::{
     Decision, Engine, Placement,
-    extender_calls::{CycleStep, ExtenderAnswer, ExtenderAnswers, ExtenderCall, ExtenderRole, Sieved},
+    extender_calls::{ExtenderAnswer, ExtenderAnswers, ExtenderCall, ExtenderRole, PlaceStep, Sieved},
 };
 use supercargo_framework::assumed::{AssumedObjects, ReserveCycle};
 use supercargo_model::{Name, Pod};
@@ -109,17 +108,17 @@ fn with_extender(engine: &mut Engine, pod: &Arc<Pod>) -> Came {
     let mut answers = ExtenderAnswers::default();
     let mut outside = Duration::ZERO;
     loop {
-        match engine.decide_with(pod, &mut answers) {
+        match engine.place_with(pod, &mut answers) {
             None => return Came { well: false, outside },
-            Some(CycleStep::Decided(decision)) => {
-                let node = decision.node().cloned();
+            Some(PlaceStep::Placed(placement)) => {
+                let node = placement.node().cloned();
                 let well = node.is_some();
                 if let Some(node) = node {
                     engine.assume(pod, node);
                 }
                 return Came { well, outside };
             }
-            Some(CycleStep::Call(call)) => {
+            Some(PlaceStep::Call(call)) => {
                 let asked = Instant::now();
                 let answer = answer(&call);
                 outside += asked.elapsed();
@@ -132,13 +131,10 @@ fn with_extender(engine: &mut Engine, pod: &Arc<Pod>) -> Came {
 fn answer(call: &ExtenderCall) -> ExtenderAnswer {
     match call {
         ExtenderCall::Filter { nodes, .. } => {
-            let passed: HashSet<Name> = nodes.iter().cloned().collect();
-            ExtenderAnswer::Filter(Ok(Sieved { passed, ..Sieved::default() }))
+            ExtenderAnswer::Filter(Ok(Sieved { passed: vec![true; nodes.len()], ..Sieved::default() }))
         }
         ExtenderCall::Prioritize { nodes, .. } => {
-            let points: HashMap<Name, i64> =
-                nodes.iter().enumerate().map(|(i, node)| (node.clone(), i as i64 % 11)).collect();
-            ExtenderAnswer::Prioritize(vec![Ok(points)])
+            ExtenderAnswer::Prioritize(vec![Ok((0..nodes.len() as i64).map(|i| i % 11).collect())])
         }
         ExtenderCall::Preempt { .. } => ExtenderAnswer::Preempt(Ok(Vec::new())),
     }

@@ -1,0 +1,192 @@
+//! Extenders on the fast path: the same calls and the same choice as in the reference cycle, from what is known about the pod's
+//! signature. Nodes go by their places, in the cluster and in the call, and never by name.
+
+use std::sync::Arc;
+
+use supercargo_model::{Cluster, Name, NodeId};
+
+use super::{ExtenderAnswers, ExtenderCall, Filtered, PlaceStep, SCALE, Said, interested};
+use crate::{
+    fast_path::{FastCycle, FastPath, Placement, pick_among},
+    laps::{Lap, Laps},
+    signature_state::Scope,
+};
+
+/// A place that is none: the node was not asked about.
+const NOT_ASKED: u32 = u32::MAX;
+
+/// The nodes of a call, by their places in the cluster, for as long as these mean the same nodes.
+#[derive(Clone, Debug)]
+pub(super) struct AskedPlaces {
+    names: Arc<[Name]>,
+    ids: Arc<[NodeId]>,
+    invalidations: u64,
+}
+
+impl AskedPlaces {
+    fn is_current(&self, cluster: &Cluster) -> bool {
+        self.invalidations == cluster.changes().invalidations()
+    }
+}
+
+/// Memory that is used again from pod to pod.
+#[derive(Default)]
+pub(crate) struct ExtenderCallMemory {
+    /// The nodes that were asked about last: often the same ones are asked about again.
+    asked: Option<AskedPlaces>,
+    /// By place in the cluster: the place in a call.
+    by_node: Vec<u32>,
+    /// The place in a call of each node that is left.
+    places: Vec<u32>,
+    /// The totals of the nodes that are left, with the extenders' points.
+    totals: Vec<i64>,
+}
+
+impl ExtenderCallMemory {
+    /// These nodes, to be asked about.
+    fn ask_about(
+        &mut self,
+        cluster: &Cluster,
+        found: &[NodeId],
+        answers: &mut ExtenderAnswers,
+    ) -> Arc<[Name]> {
+        let same = |asked: &&AskedPlaces| asked.is_current(cluster) && *asked.ids == *found;
+        let asked = match self.asked.as_ref().filter(same) {
+            Some(asked) => asked.clone(),
+            None => AskedPlaces {
+                names: found.iter().map(|id| cluster.node_at(*id).name().clone()).collect(),
+                ids: found.into(),
+                invalidations: cluster.changes().invalidations(),
+            },
+        };
+        let names = asked.names.clone();
+        answers.places.push(asked.clone());
+        self.asked = Some(asked);
+        names
+    }
+
+    /// Finds the place of each of the nodes in a call; `None` if places do not mean the same nodes any more.
+    fn line_up(
+        &mut self,
+        cluster: &Cluster,
+        found: &[NodeId],
+        call: &Arc<[Name]>,
+        answers: &ExtenderAnswers,
+    ) -> Option<()> {
+        let asked = answers.places.iter().find(|asked| Arc::ptr_eq(&asked.names, call))?;
+        if !asked.is_current(cluster) {
+            return None;
+        }
+        self.places.clear();
+        if *asked.ids == *found {
+            self.places.extend(0..found.len() as u32);
+            return Some(());
+        }
+        self.by_node.clear();
+        self.by_node.resize(cluster.columns().len(), NOT_ASKED);
+        for (place, id) in asked.ids.iter().enumerate() {
+            self.by_node[id.index()] = place as u32;
+        }
+        self.places.extend(found.iter().map(|id| self.by_node[id.index()]));
+        Some(())
+    }
+
+    /// Keeps the nodes whose places in the call will do.
+    fn keep(&mut self, found: &mut Vec<NodeId>, will_do: impl Fn(usize) -> bool) {
+        let will_do = |place: &u32| *place != NOT_ASKED && will_do(*place as usize);
+        if self.places.iter().all(will_do) {
+            return;
+        }
+        let mut places = self.places.iter();
+        found.retain(|_| places.next().is_some_and(will_do));
+        self.places.retain(will_do);
+    }
+}
+
+impl FastPath {
+    /// Goes on with a pod that extenders have a say about; `None` where only the full path can: no node is left, an extender
+    /// failed, or too much has changed since it was asked. Also tells where the next search starts in the order of nodes.
+    pub(crate) fn place_with(
+        &mut self,
+        cycle: &FastCycle<'_>,
+        answers: &mut ExtenderAnswers,
+    ) -> Option<(PlaceStep, usize)> {
+        let FastCycle { input, pod, .. } = cycle;
+        let (profile, cluster) = (input.profile(), &input.state.cluster);
+        let nodes = cluster.node_count();
+        let is_simple = pod.nominated_node.is_none() && input.state.is_all_free_for(pod);
+        if !is_simple || nodes == 0 || answers.is_endless() {
+            return None;
+        }
+        let mut laps = Laps::begin(profile);
+        let signature = self.signature(cycle, Scope::Sampled, &mut laps)?;
+        signature.stay_out_of_search_classes(cluster);
+        let looked_at = self.find(input, input.enough_nodes(nodes), &[])?;
+        let next_start = (input.start + looked_at) % nodes;
+        let Self { signatures, found, totals, best, extenders: memory, .. } = self;
+        let roles = || interested(&input.settings.extenders, pod);
+        for (extender, _) in roles().filter(|(_, role)| role.filters) {
+            let sieved = match answers.filters.get(&(false, extender)).map(Vec::as_slice) {
+                None => {
+                    let nodes = memory.ask_about(cluster, found, answers);
+                    let call = ExtenderCall::Filter { extender, nodes, nominated: false };
+                    return Some((PlaceStep::Call(call), next_start));
+                }
+                Some([Filtered { said: Said::Nothing, .. }]) => continue,
+                Some([Filtered { nodes, said: Said::Yes(sieved) }]) => {
+                    memory.line_up(cluster, found, nodes, answers)?;
+                    sieved
+                }
+                Some(_) => return None,
+            };
+            memory.keep(found, |place| sieved.passed.get(place) == Some(&true));
+            if found.is_empty() {
+                return None;
+            }
+        }
+        let prioritizers = roles().filter(|(_, role)| role.weight.is_some());
+        let prioritizers: Vec<usize> = prioritizers.map(|(extender, _)| extender).collect();
+        let counts = !prioritizers.is_empty() && found.len() > 1;
+        match answers.scored.clone().filter(|_| counts) {
+            None if counts => {
+                let nodes = memory.ask_about(cluster, found, answers);
+                let call = ExtenderCall::Prioritize { extenders: prioritizers, nodes };
+                return Some((PlaceStep::Call(call), next_start));
+            }
+            None => {}
+            Some(scored) => {
+                memory.line_up(cluster, found, &scored, answers)?;
+                memory.keep(found, |_| true);
+                if found.is_empty() {
+                    return None;
+                }
+            }
+        }
+        laps.lap(Lap::Filter);
+        let signature = signatures.last()?;
+        signature.weigh_among(cluster, found, totals);
+        if signature.has_failed() {
+            return None;
+        }
+        let sums = &mut memory.totals;
+        sums.clear();
+        sums.extend(totals.iter().map(|total| *total as i64));
+        for (extender, said) in answers.scores.iter().filter(|_| counts && found.len() > 1) {
+            let points = match said {
+                Said::Yes(points) => points,
+                Said::Nothing => continue,
+                Said::Failed(_) => return None,
+            };
+            let weight = i64::from(input.settings.extenders[*extender].weight.unwrap_or(0));
+            for (sum, place) in sums.iter_mut().zip(&memory.places) {
+                let points = points.get(*place as usize).copied().unwrap_or(0);
+                *sum = sum.saturating_add(points.saturating_mul(SCALE).saturating_mul(weight));
+            }
+        }
+        let (node, total, ties) = pick_among(input, found, sums, best)?;
+        laps.end(profile);
+        let node = cluster.node_at(node).name().clone();
+        let placement = Placement::On { node, total, ties, feasible: found.len(), evaluated: looked_at };
+        Some((PlaceStep::Placed(placement), next_start))
+    }
+}
