@@ -87,7 +87,7 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
         Some(Err(message)) => {
             return Err(Problem::error(format!("a plugin failed on {}: {message}", pod.key())).into());
         }
-        Some(Ok(capacity)) => capacity,
+        Some(Ok((capacity, _))) => capacity,
     };
     let change = UtilisationChange::new(&before, &Utilisation::of(engine.cluster()));
     print(&capacity, &change, options, console)?;

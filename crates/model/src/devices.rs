@@ -10,7 +10,7 @@ pub use claims::{
     AllocatedDevice, AllocatedDeviceStatus, AllocationConfiguration, AllocationMode, CelSelector,
     ClaimAllocation, ClaimConfiguration, ClaimConstraint, ClaimConsumer, ClaimedDevices, DeviceAllocations,
     DeviceClass, DeviceCondition, DeviceRequest, DeviceToleration, EXTENDED_RESOURCE_CLAIM,
-    OpaqueConfiguration, ResourceClaim,
+    OpaqueConfiguration, ResourceClaim, UNWRITTEN_CLAIM, extended_claim_uid,
 };
 pub use in_use::{DeviceId, DevicesInUse, TakenCapacity};
 pub use quantity::DeviceQuantity;

@@ -7,8 +7,14 @@ use std::{
 
 use serde::Serialize;
 use supercargo_engine::{Decision, Engine, Outcome, Placement};
-use supercargo_framework::preemption::Rejection;
-use supercargo_model::{Key, Name, NodeInfo, Pod, Resources};
+use supercargo_framework::{
+    Verdict,
+    assumed::{AssumedObjects, ReserveCycle},
+    preemption::Rejection,
+};
+use supercargo_model::{Key, Kind, Name, NodeInfo, Pod, Resources, object::Object};
+
+use crate::resource_claims::copy_claims;
 
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
@@ -107,6 +113,53 @@ impl Refusals {
     }
 }
 
+/// Copies of a pod that were placed, with what was kept for them.
+#[derive(Default)]
+pub struct Copies {
+    placed: Vec<(Arc<Pod>, Name)>,
+    claims: Vec<Key>,
+    assumed: AssumedObjects,
+}
+
+impl Copies {
+    /// The next copy, with claims of its own where those of the pod were made for it.
+    fn make(&mut self, engine: &mut Engine, pod: &Pod) -> Arc<Pod> {
+        let name = copy_name(pod, self.placed.len() + 1);
+        let uid = format!("{}/{name}", pod.namespace).into();
+        let mut copy = Pod { uid, name, ..pod.clone() };
+        for claim in copy_claims(engine.cluster(), pod, &mut copy) {
+            self.claims.push(claim.key());
+            engine.cluster_mut().put(Object::ResourceClaim(claim));
+        }
+        Arc::new(copy)
+    }
+
+    /// Puts a copy on its node, and keeps the devices that were chosen for it there: nobody else gets them.
+    fn place(&mut self, engine: &mut Engine, copy: Arc<Pod>, node: Name) -> Verdict {
+        engine.assume(&copy, node.clone());
+        self.placed.push((copy.clone(), node.clone()));
+        let profile = engine.profiles().shared(&copy.spec.scheduler_name);
+        let needs_devices = !copy.spec.resource_claims.is_empty() || !copy.spec.extended_demand.is_empty();
+        let Some(profile) = profile.filter(|_| needs_devices) else { return Ok(()) };
+        let mut cycle = ReserveCycle::new(engine.cluster_mut(), &mut self.assumed, copy.uid.clone());
+        profile.profile.reserve(&mut cycle, &copy, &node).map_err(|rejection| rejection.status)
+    }
+
+    /// Takes the copies off their nodes again, and gives back what was kept for them.
+    pub fn undo(mut self, engine: &mut Engine) {
+        for (copy, node) in &self.placed {
+            if let Some(profile) = engine.profile(&copy.spec.scheduler_name) {
+                profile.unreserve(copy, node);
+            }
+            engine.cluster_mut().remove_pod(&copy.key());
+            self.assumed.restore(engine.cluster_mut(), &copy.uid);
+        }
+        for claim in &self.claims {
+            engine.cluster_mut().remove(Kind::ResourceClaim, claim);
+        }
+    }
+}
+
 /// Places copies of a pod until one finds no node, or there are `max` of them. Nobody is evicted. `decide` is asked about
 /// each, and `progress` told how many there are. `None` if no profile has the scheduler name that the pod asks for; an error
 /// if a plugin fails.
@@ -116,19 +169,16 @@ pub fn fill(
     max: usize,
     mut decide: impl FnMut(&mut Engine, &Arc<Pod>) -> Option<Placement>,
     mut progress: impl FnMut(usize),
-) -> Option<Result<Capacity, String>> {
+) -> Option<Result<(Capacity, Copies), String>> {
     let mut polite = (*pod.spec).clone();
     polite.never_preempts = true;
     let pod = Pod { node: None, nominated_node: None, spec: Arc::new(polite), ..pod.clone() };
-    let template = engine.admit(Arc::new(pod.clone()));
+    let template = engine.admit(Arc::new(pod));
     let at_first = Refusals::new(&engine.what_if(&template)?);
-    let mut placed: HashMap<Name, usize> = HashMap::new();
+    let mut copies = Copies::default();
     let mut message = None;
-    let mut fits = 0;
-    while fits < max {
-        let name = copy_name(&pod, fits + 1);
-        let copy =
-            Arc::new(Pod { uid: format!("{}/{name}", pod.namespace).into(), name, ..(*template).clone() });
+    while copies.placed.len() < max {
+        let copy = copies.make(engine, &template);
         match decide(engine, &copy)? {
             Placement::Decided(decision) if decision.node().is_none() => {
                 if let Outcome::Error { message } = &decision.outcome {
@@ -139,23 +189,20 @@ pub fn fill(
             }
             placement => {
                 let node = placement.node()?.clone();
-                engine.assume(&copy, node.clone());
-                *placed.entry(node).or_default() += 1;
-                fits += 1;
-                progress(fits);
+                if let Err(status) = copies.place(engine, copy, node) {
+                    return Some(Err(status.message()));
+                }
+                progress(copies.placed.len());
             }
         }
     }
-    let or_more = message.is_none() && fits == max;
+    let or_more = message.is_none() && copies.placed.len() == max;
     let at_last = Refusals::new(&engine.what_if(&template)?);
-    Some(Ok(told(engine, &template, &placed, (&at_first, &at_last), message, or_more)))
-}
-
-/// Takes the first copies of a pod off their nodes again.
-pub fn undo(engine: &mut Engine, pod: &Pod, copies: usize) {
-    for number in 1..=copies {
-        engine.cluster_mut().remove_pod(&Key::new(pod.namespace.clone(), copy_name(pod, number)));
+    let mut placed: HashMap<Name, usize> = HashMap::new();
+    for (_, node) in &copies.placed {
+        *placed.entry(node.clone()).or_default() += 1;
     }
+    Some(Ok((told(engine, &template, &placed, (&at_first, &at_last), message, or_more), copies)))
 }
 
 fn copy_name(pod: &Pod, number: usize) -> Name {

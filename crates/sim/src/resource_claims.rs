@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use supercargo_manifest::{Problem, Problems, nearest};
 use supercargo_model::{
     ApiResource, Cluster, Key, Kind, Name, Pod,
-    devices::{AllocationMode, ResourceClaim},
+    devices::{AllocationMode, ResourceClaim, extended_claim_uid},
     object::Object,
     pod::{GeneratedClaim, PodClaimStatuses},
 };
@@ -148,8 +148,41 @@ pub fn devices_of(cluster: &Cluster, pod: &Pod) -> Vec<String> {
         let got = claim.and_then(|claim| claim.allocation.as_ref()).or_else(in_flight);
         got.map(|got| got.devices.results.clone()).unwrap_or_default()
     };
-    let all = named.chain(made).flat_map(devices_of);
+    // The claim for extended resources has a name only once it is written.
+    let unwritten = devices.in_flight(&extended_claim_uid(&pod.uid)).into_iter();
+    let unwritten = unwritten.flat_map(|chosen| chosen.devices.results.clone());
+    let all = named.chain(made).flat_map(devices_of).chain(unwritten);
     all.map(|device| format!("{}/{}/{}", device.driver, device.pool, device.device)).collect()
+}
+
+/// The claims that were made for a pod, made once more for a copy of it: whether they have got devices is not copied.
+pub(crate) fn copy_claims(cluster: &Cluster, pod: &Pod, copy: &mut Pod) -> Vec<ResourceClaim> {
+    let Some(known) = pod.claims.as_deref() else { return Vec::new() };
+    let (mut claims, mut generated) = (Vec::new(), Vec::new());
+    for GeneratedClaim { name, resource_claim_name } in &known.generated {
+        let written = resource_claim_name
+            .as_ref()
+            .and_then(|written| cluster.devices().claim(&Key::new(pod.namespace.clone(), written.clone())));
+        let mut resource_claim_name = resource_claim_name.clone();
+        if let Some(claim) = written {
+            let mut claim = ResourceClaim {
+                name: format!("{}-{name}", copy.name).into(),
+                uid: format!("{} {}", claim.uid, copy.name).into(),
+                allocation: None,
+                reserved_for: Vec::new(),
+                devices: Vec::new(),
+                ..(**claim).clone()
+            };
+            for owner in claim.owners.iter_mut().filter(|owner| owner.uid == pod.uid) {
+                (owner.name, owner.uid) = (copy.name.clone(), copy.uid.clone());
+            }
+            resource_claim_name = Some(claim.name.clone());
+            claims.push(claim);
+        }
+        generated.push(GeneratedClaim { name: name.clone(), resource_claim_name });
+    }
+    copy.claims = Some(Arc::new(PodClaimStatuses { generated, ..PodClaimStatuses::default() }));
+    claims
 }
 
 /// Pods have left their nodes: claims that only they used have no devices any more.

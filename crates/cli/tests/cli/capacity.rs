@@ -39,6 +39,43 @@ fn asks(cpu: &str, memory: &str) -> Value {
     json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu, "memory": memory}}}]})
 }
 
+/// Two nodes with three devices each, a template of claims for one of them, and a resource that the devices stand for.
+fn with_devices() -> Vec<Value> {
+    let api = "resource.k8s.io/v1";
+    let slice = |node: &str| {
+        let devices: Vec<Value> = (0..3).map(|i| json!({"name": format!("gpu-{i}")})).collect();
+        json!({"apiVersion": api, "kind": "ResourceSlice", "metadata": {"name": node}, "spec": {
+            "driver": "gpu.example.com", "nodeName": node, "devices": devices,
+            "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}}})
+    };
+    let claim = json!({"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": 2}}]}});
+    vec![
+        node("a", 100, "100Gi"),
+        node("b", 100, "100Gi"),
+        slice("a"),
+        slice("b"),
+        json!({"apiVersion": api, "kind": "DeviceClass", "metadata": {"name": "gpu"},
+               "spec": {"extendedResourceName": "example.com/gpu"}}),
+        json!({"apiVersion": api, "kind": "ResourceClaimTemplate", "metadata": {"name": "two"}, "spec": {"spec": claim}}),
+    ]
+}
+
+#[test]
+fn devices_run_out() {
+    let claims = json!({
+        "containers": [{"name": "c", "resources": {"claims": [{"name": "gpu"}]}}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "two"}],
+    });
+    let gpus = json!({"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}});
+    let extended = json!({"containers": [{"name": "c", "resources": gpus}]});
+    // One pod for two of three devices on each node; and one for each device.
+    for (spec, fits) in [(claims, 2), (extended, 6)] {
+        let counted = capacity(&with_devices(), spec, "");
+        assert_eq!(counted["fits"], fits, "{counted}");
+        assert_eq!(counted["stoppedBy"][0]["reason"], "cannot allocate all claims", "{counted}");
+    }
+}
+
 #[test]
 fn counts_what_fits_and_stops_where_something_runs_out() {
     // 4 by cpu; 2 by memory; 5 pods at most.

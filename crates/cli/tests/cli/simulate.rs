@@ -27,6 +27,20 @@ fn shows_the_devices_that_pods_get() {
 }
 
 #[test]
+fn shows_the_devices_that_stand_for_an_extended_resource() {
+    let cluster = r#"
+{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}}
+{"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "e.com/gpu"}}
+{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "a"}, "spec": {"driver": "d.com", "nodeName": "a",
+ "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1}, "devices": [{"name": "x"}, {"name": "y"}, {"name": "z"}]}}
+{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [
+ {"name": "c", "resources": {"requests": {"e.com/gpu": "2"}, "limits": {"e.com/gpu": "2"}}}]}}"#;
+    let ran = run(&project(), "simulate --cluster - -o json", cluster);
+    let line: serde_json::Value = serde_json::from_str(ran.stdout.trim()).unwrap_or_else(|_| panic!("{ran}"));
+    assert_eq!(line["devices"], serde_json::json!(["d.com/a/x", "d.com/a/y"]), "{ran}");
+}
+
+#[test]
 fn a_pod_that_leaves_gives_its_devices_back() {
     let ran = supercargo(&format!("{DEVICES} --reschedule -o json -q"));
     let placed = ran.stdout.matches("\"devices\":[").count();

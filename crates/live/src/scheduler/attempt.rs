@@ -189,6 +189,7 @@ impl Scheduler {
         };
         let prepares = profile.profile.first_to_pre_bind(&pod, &node);
         let signal = BindingSignal::new(!waits.is_empty(), prepares.is_some());
+        let is_bound_at_once = waits.is_empty() && prepares.is_none();
         if waits.is_empty() {
             // Nothing that happens from here on can make a difference to whether the pod is refused.
             self.queue.done(&pod.uid);
@@ -211,7 +212,7 @@ impl Scheduler {
             report_to: self.report_to.clone(),
             meter: self.meter.clone(),
             _counted: self.meter.task(Task::Binding),
-            _busy: self.reporter.busy(),
+            _busy: is_bound_at_once.then(|| self.reporter.busy()),
         };
         let assumed = Assumed { pod: pod.clone(), node, started, signal, because, gone: false, ended: None };
         self.assumed.insert(pod.uid.clone(), assumed);

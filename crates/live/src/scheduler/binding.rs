@@ -95,8 +95,8 @@ pub(super) struct Job {
     pub(super) meter: Arc<dyn Meter>,
     /// It is counted as long as it runs.
     pub(super) _counted: Counted,
-    /// What can wait stands back until this is done.
-    pub(super) _busy: Busy,
+    /// What can wait stands back until this is done; but not for a pod that may wait for an hour itself.
+    pub(super) _busy: Option<Busy>,
 }
 
 impl Job {

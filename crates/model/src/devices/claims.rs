@@ -93,6 +93,14 @@ pub struct OpaqueConfiguration {
     pub opaque: Option<serde_json::Value>,
 }
 
+/// What the claim for a pod's extended resources is called until it is written: no claim can have such a name.
+pub const UNWRITTEN_CLAIM: &str = "<extended-resources>";
+
+/// What that claim goes by until the API server gives it a uid.
+pub fn extended_claim_uid(pod_uid: &str) -> Name {
+    format!("{UNWRITTEN_CLAIM} {pod_uid}").into()
+}
+
 /// A claim to devices.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "WrittenResourceClaim")]

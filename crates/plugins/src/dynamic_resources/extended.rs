@@ -6,16 +6,16 @@ use std::{collections::BTreeMap, sync::Arc};
 use supercargo_framework::Status;
 use supercargo_model::{
     Name, NodeInfo, Pod,
-    devices::{AllocationMode, ClaimedDevices, DEVICE_CLASS_RESOURCE, DeviceRequest, Devices, ResourceClaim},
+    devices::{
+        AllocationMode, ClaimedDevices, DEVICE_CLASS_RESOURCE, DeviceRequest, Devices, ResourceClaim,
+        UNWRITTEN_CLAIM, extended_claim_uid,
+    },
     meta::Owner,
     pod::{ExtendedDemand, ExtendedRequest},
     resources,
 };
 
 use super::claims::asks_for_devices;
-
-/// What the claim is called until it is made: no claim can have such a name.
-pub const IN_MEMORY: &str = "<extended-resources>";
 
 /// The claim for a pod's extended resources: one from an earlier attempt, or one that is to be made; `None` if it needs none.
 pub(super) fn claim_of(devices: &Devices, pod: &Pod) -> Option<Arc<ResourceClaim>> {
@@ -36,8 +36,8 @@ fn in_memory(pod: &Pod) -> ResourceClaim {
     };
     ResourceClaim {
         namespace: pod.namespace.clone(),
-        name: IN_MEMORY.into(),
-        uid: format!("{IN_MEMORY} {}", pod.uid).into(),
+        name: UNWRITTEN_CLAIM.into(),
+        uid: extended_claim_uid(&pod.uid),
         version: Default::default(),
         owners: vec![owner],
         terminating: false,
@@ -53,7 +53,7 @@ fn in_memory(pod: &Pod) -> ResourceClaim {
 
 /// Whether the claim is yet to be made.
 pub(super) fn is_in_memory(claim: &ResourceClaim) -> bool {
-    &*claim.name == IN_MEMORY
+    &*claim.name == UNWRITTEN_CLAIM
 }
 
 /// What a node has to offer by way of devices for a pod's extended resources.

@@ -45,7 +45,7 @@ use claims::{claims_of, may_need_devices};
 use write::ClaimWriter;
 
 pub use cycle::{NodeAllocation, PodClaims};
-pub use extended::{ExtendedRequests, IN_MEMORY as EXTENDED_CLAIM};
+pub use extended::ExtendedRequests;
 
 /// The plugin's name.
 pub const NAME: &str = "DynamicResources";

@@ -244,11 +244,11 @@ fn preemption(pods: &[&Placed], expectation: &PlacementExpectation) -> Vec<Strin
 
 fn would_fit(engine: &mut Engine, pod: &Pod, wanted: usize) -> Option<String> {
     let filled = capacity::fill(engine, pod, wanted, Engine::place, |_| ())?;
-    let capacity = match filled {
-        Ok(capacity) => capacity,
+    let (capacity, copies) = match filled {
+        Ok(filled) => filled,
         Err(message) => return Some(format!("a plugin failed: {message}")),
     };
-    capacity::undo(engine, pod, capacity.fits);
+    copies.undo(engine);
     (capacity.fits < wanted).then(|| {
         let stopped_by = capacity.stopped_by.iter().chain(&capacity.unusable);
         let why = listed(stopped_by.map(|limit| format!("{} on {} node(s)", limit.reason, limit.nodes)));

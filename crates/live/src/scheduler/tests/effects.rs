@@ -74,6 +74,8 @@ fn thousands_of_pods_that_wait_for_an_hour_are_passed_by() {
     scene.run(2);
     assert_eq!(scene.sent().len(), 100);
     assert!(scene.sent().iter().all(|sent| sent.starts_with("quick")));
+    // Nor do their events wait.
+    assert_eq!(scene.told("quick-99", "Scheduled"), 1);
     scene.run(3600);
     assert_eq!(scene.sent().len(), 100 + MANY);
 }

@@ -128,6 +128,7 @@ fn two_thousand_pods_that_wait_stop_nobody_and_are_nominated() {
     scene.pod("passes");
     scene.run(5);
     assert_eq!(scene.sent(), ["passes to a"]);
+    assert_eq!(scene.told("passes", "Scheduled"), 1);
     assert_eq!(scene.patched("waits-1999")["status"]["nominatedNodeName"], "a");
     // No plugin makes a pod wait for longer than a quarter of an hour.
     scene.run(14 * 60);
