@@ -5,6 +5,8 @@ use std::sync::Arc;
 use supercargo_framework::preemption::Nominations;
 use supercargo_model::{Cluster, Name, Pod};
 
+use crate::extender_calls::Revision;
+
 /// The cluster, and the claims of pods that wait for preemption.
 #[derive(Clone)]
 pub(crate) struct ClusterState {
@@ -16,6 +18,12 @@ impl ClusterState {
     /// Without nominations.
     pub(crate) fn new(cluster: Cluster) -> Self {
         Self { cluster, nominations: Nominations::default() }
+    }
+
+    /// What tells whether anything has changed, with how often plugins have come to judge otherwise.
+    pub(crate) fn revision(&self, plugin_changes: u64) -> Revision {
+        let Self { cluster, nominations } = self;
+        (cluster.changes().now(), cluster.devices().revision(), nominations.revision(), plugin_changes)
     }
 
     /// The same without a pod, as a copy.

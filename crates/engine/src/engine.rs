@@ -176,9 +176,10 @@ impl Engine {
         let index = self.cycle_starts(pod)?;
         let begun = answers.begun;
         let Begun { start, seed } = begun.unwrap_or_else(|| self.begin());
+        let plugin_changes = self.plugin_changes;
         let (fast, input) = self.input(index);
-        let input = CycleInput { start, seed, ..input };
-        let Some((step, next_start)) = fast.place_with(&FastCycle { input, index, pod }, answers) else {
+        let cycle = FastCycle { input: CycleInput { start, seed, ..input }, index, pod };
+        let Some((step, next_start)) = fast.place_with(&cycle, answers, plugin_changes) else {
             return Some(match self.full_step(index, pod, answers) {
                 CycleStep::Call(call) => PlaceStep::Call(call),
                 CycleStep::Decided(decision) => PlaceStep::Placed(Placement::Decided(decision)),

@@ -18,8 +18,8 @@ use supercargo_model::{Name, NodeId, Pod, changes::Moment};
 
 use crate::{decision::Decision, engine::Engine, fast_path::Placement};
 
-use fast_path::AskedPlaces;
 pub(crate) use fast_path::ExtenderCallMemory;
+use fast_path::{AskedPlaces, FoundPlaces};
 pub(crate) use full_path::{Halt, PreemptionCalls, WithExtenders};
 
 /// What extenders are called together, as kube-scheduler's queue names whoever refused a pod.
@@ -185,8 +185,8 @@ struct Search {
     rejected: BTreeMap<NodeId, Rejection>,
 }
 
-/// A state of the cluster, of its nominations, and of the plugins.
-pub(crate) type Revision = (Moment, u64, u64);
+/// A state of the cluster, of its devices, of its nominations, and of the plugins.
+pub(crate) type Revision = (Moment, u64, u64, u64);
 
 /// What extenders have said about a pod in this attempt.
 #[derive(Clone, Debug, Default)]
@@ -202,6 +202,8 @@ pub struct ExtenderAnswers {
     calls: usize,
     /// What the fast path has asked about.
     places: Vec<AskedPlaces>,
+    /// What it found last.
+    found: Option<FoundPlaces>,
 }
 
 impl ExtenderAnswers {

@@ -46,7 +46,7 @@ impl<'a> FullCycle<'a> {
             profile: input.profile(),
             pod,
             extenders: answers.map(|answers| WithExtenders { roles, answers, pod }),
-            revision: (state.cluster.changes().now(), state.nominations.revision(), plugin_changes),
+            revision: state.revision(plugin_changes),
             next_start: Cell::new(input.start),
         }
     }

@@ -33,6 +33,8 @@ const UPDATE_AT_MOST: usize = 16;
 const SPARE_COLUMNS: usize = 4;
 /// When more nodes than this are opened or closed at once, all nodes are summed up anew.
 const FEW_MOVED: usize = 64;
+/// With more than one of so many nodes, all are weighed.
+const FEW_OF_ALL: usize = 8;
 /// With more raw scores than this, nodes are not told apart by them.
 const MAX_VALUES: usize = 256;
 /// Nodes are put into classes after so many pods for which the same nodes were open: before, it would not pay.
@@ -277,7 +279,8 @@ impl SignatureState {
 
     /// The totals of some open nodes, as if there were no others, in their order.
     pub(crate) fn weigh_among(&mut self, cluster: &Cluster, nodes: &[NodeId], totals: &mut Vec<f64>) {
-        if self.columns.iter().any(|column| column.reads_open) {
+        let are_many = nodes.len() * FEW_OF_ALL > self.open.len();
+        if are_many || self.columns.iter().any(|column| column.reads_open) {
             self.spare.clear();
             self.spare.resize(self.open.len(), CLOSED);
             for node in nodes {
@@ -285,6 +288,9 @@ impl SignatureState {
             }
         }
         totals.clear();
+        if are_many {
+            return self.weigh_side_by_side(cluster, nodes, totals);
+        }
         totals.resize(nodes.len(), 0.0);
         for column in &mut self.columns {
             if column.reads_open {
@@ -314,6 +320,31 @@ impl SignatureState {
                 },
             );
         }
+    }
+
+    /// The same for many nodes, which `spare` shows as open: all nodes are weighed in the order of their places, whichever are
+    /// meant, since that is done for several at once.
+    fn weigh_side_by_side(&mut self, cluster: &Cluster, nodes: &[NodeId], totals: &mut Vec<f64>) {
+        let Self { columns, spare, base, failed, pod, .. } = self;
+        base.clear();
+        base.resize(spare.len(), 0.0);
+        let mut of_all = 0.0;
+        for column in columns {
+            if column.reads_open {
+                *failed |= column.fill(cluster, pod, spare).is_err();
+            }
+            if let RawScores::Constant(score) = column.scores {
+                column.bounds = Bounds { lowest: score, highest: score };
+                of_all += column.weight * normalized(column.normalization, column.bounds, score);
+                continue;
+            }
+            if column.is_silent() && column.normalization == Normalization::MinMax {
+                continue;
+            }
+            column.bounds = Bounds::of(column.normalization, &column.raw, spare);
+            add_weighted(base, &column.raw, column.weight, column.normalization, column.bounds);
+        }
+        totals.extend(nodes.iter().map(|node| base[node.index()] + of_all));
     }
 
     /// Whether a plugin failed, so that nothing here can be relied on.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use supercargo_model::{Cluster, Name, NodeId};
 
-use super::{ExtenderAnswers, ExtenderCall, Filtered, PlaceStep, SCALE, Said, interested};
+use super::{ExtenderAnswers, ExtenderCall, Filtered, PlaceStep, Revision, SCALE, Said, interested};
 use crate::{
+    cycle::CycleInput,
     fast_path::{FastCycle, FastPath, Placement, pick_among},
     laps::{Lap, Laps},
     signature_state::Scope,
@@ -21,6 +22,14 @@ pub(super) struct AskedPlaces {
     names: Arc<[Name]>,
     ids: Arc<[NodeId]>,
     invalidations: u64,
+}
+
+/// The nodes that the search has found, for as long as nothing changes.
+#[derive(Clone, Debug)]
+pub(super) struct FoundPlaces {
+    at: Revision,
+    ids: Arc<[NodeId]>,
+    looked_at: usize,
 }
 
 impl AskedPlaces {
@@ -40,22 +49,33 @@ pub(crate) struct ExtenderCallMemory {
     places: Vec<u32>,
     /// The totals of the nodes that are left, with the extenders' points.
     totals: Vec<i64>,
+    /// The nodes that are left, if they are all that were found.
+    all: Option<Arc<[NodeId]>>,
 }
 
 impl ExtenderCallMemory {
-    /// These nodes, to be asked about.
+    /// The nodes that were found, kept: the same list as the last time if they are the same.
+    fn keep_found(&mut self, found: &[NodeId]) -> Arc<[NodeId]> {
+        let last = self.asked.as_ref().map(|asked| &asked.ids);
+        let ids = last.filter(|ids| ***ids == *found).cloned().unwrap_or_else(|| found.into());
+        self.all = Some(ids.clone());
+        ids
+    }
+
+    /// The nodes that are left, to be asked about.
     fn ask_about(
         &mut self,
         cluster: &Cluster,
         found: &[NodeId],
         answers: &mut ExtenderAnswers,
     ) -> Arc<[Name]> {
-        let same = |asked: &&AskedPlaces| asked.is_current(cluster) && *asked.ids == *found;
+        let ids = self.all.clone().unwrap_or_else(|| found.into());
+        let same = |asked: &&AskedPlaces| asked.is_current(cluster) && Arc::ptr_eq(&asked.ids, &ids);
         let asked = match self.asked.as_ref().filter(same) {
             Some(asked) => asked.clone(),
             None => AskedPlaces {
                 names: found.iter().map(|id| cluster.node_at(*id).name().clone()).collect(),
-                ids: found.into(),
+                ids,
                 invalidations: cluster.changes().invalidations(),
             },
         };
@@ -78,7 +98,7 @@ impl ExtenderCallMemory {
             return None;
         }
         self.places.clear();
-        if *asked.ids == *found {
+        if self.all.as_ref().is_some_and(|all| Arc::ptr_eq(all, &asked.ids)) {
             self.places.extend(0..found.len() as u32);
             return Some(());
         }
@@ -97,6 +117,7 @@ impl ExtenderCallMemory {
         if self.places.iter().all(will_do) {
             return;
         }
+        self.all = None;
         let mut places = self.places.iter();
         found.retain(|_| places.next().is_some_and(will_do));
         self.places.retain(will_do);
@@ -104,12 +125,34 @@ impl ExtenderCallMemory {
 }
 
 impl FastPath {
+    /// Finds open nodes for the signature that was asked for last, unless that was done and nothing has changed since; `None` if
+    /// there are none. How many were looked at.
+    fn find_for_extenders(
+        &mut self,
+        input: &CycleInput<'_>,
+        answers: &mut ExtenderAnswers,
+        now: Revision,
+    ) -> Option<usize> {
+        if let Some(before) = answers.found.as_ref().filter(|before| before.at == now) {
+            self.found.clear();
+            self.found.extend_from_slice(&before.ids);
+            self.extenders.all = Some(before.ids.clone());
+            return Some(before.looked_at);
+        }
+        let nodes = input.state.cluster.node_count();
+        let looked_at = self.find(input, input.enough_nodes(nodes), &[])?;
+        let ids = self.extenders.keep_found(&self.found);
+        answers.found = Some(FoundPlaces { at: now, ids, looked_at });
+        Some(looked_at)
+    }
+
     /// Goes on with a pod that extenders have a say about; `None` where only the full path can: no node is left, an extender
     /// failed, or too much has changed since it was asked. Also tells where the next search starts in the order of nodes.
     pub(crate) fn place_with(
         &mut self,
         cycle: &FastCycle<'_>,
         answers: &mut ExtenderAnswers,
+        plugin_changes: u64,
     ) -> Option<(PlaceStep, usize)> {
         let FastCycle { input, pod, .. } = cycle;
         let (profile, cluster) = (input.profile(), &input.state.cluster);
@@ -121,7 +164,7 @@ impl FastPath {
         let mut laps = Laps::begin(profile);
         let signature = self.signature(cycle, Scope::Sampled, &mut laps)?;
         signature.stay_out_of_search_classes(cluster);
-        let looked_at = self.find(input, input.enough_nodes(nodes), &[])?;
+        let looked_at = self.find_for_extenders(input, answers, input.state.revision(plugin_changes))?;
         let next_start = (input.start + looked_at) % nodes;
         let Self { signatures, found, totals, best, extenders: memory, .. } = self;
         let roles = || interested(&input.settings.extenders, pod);

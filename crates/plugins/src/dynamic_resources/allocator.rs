@@ -21,6 +21,9 @@ pub use reasons::{DeviceExamination, ExaminedDevice, ExaminedRequest, Obstacle, 
 pub use selectors::SelectorCache;
 pub use totals::devices_of_class;
 
+type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+type HashSet<T> = std::collections::HashSet<T, foldhash::fast::RandomState>;
+
 /// What one search may take. The reference's ends by the clock; a search of so many steps has tried all combinations of
 /// devices that anybody will wait for.
 pub const MOST_STEPS: u64 = 1_000_000;

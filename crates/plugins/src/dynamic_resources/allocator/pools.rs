@@ -1,9 +1,6 @@
 //! The devices that a node can reach, by pool.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use supercargo_model::{
     Name, Quantity,
@@ -11,7 +8,7 @@ use supercargo_model::{
     selector::NodeSelector,
 };
 
-use super::NodeInQuestion;
+use super::{HashSet, NodeInQuestion};
 
 /// By counter set and counter.
 pub(super) type Counters = BTreeMap<Name, BTreeMap<Name, Quantity>>;
@@ -162,7 +159,7 @@ fn usable<'c>(
     elsewhere: &[&'c Arc<ResourceSlice>],
 ) -> Option<PoolState<'c>> {
     let offering = || slices.iter().copied().filter(|slice| slice.shared_counters.is_empty());
-    let mut names = HashSet::new();
+    let mut names = HashSet::default();
     if !offering().flat_map(|slice| &slice.devices).all(|device| names.insert(&device.name)) {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Depth first over claims, requests, alternatives and devices.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use supercargo_model::{
     Name,
@@ -12,7 +12,7 @@ use supercargo_model::{
 };
 
 use super::{
-    AllocationError, MOST_DEPTH, MOST_DEVICES, MOST_STEPS, NodeInQuestion, capacity,
+    AllocationError, HashMap, MOST_DEPTH, MOST_DEVICES, MOST_STEPS, NodeInQuestion, capacity,
     constraints::{Constraint, RequestNames},
     counters,
     pools::{Candidate, Counters, Pool, PoolState, node_matches},
@@ -156,10 +156,10 @@ impl<'c, 's> Search<'c, 's> {
             node: *node,
             claims: Vec::new(),
             pools,
-            selection: Selection { node: *node, selectors, ready: ReadyDevices::new() },
-            allocating: HashMap::new(),
-            allocating_capacity: HashMap::new(),
-            consumed: HashMap::new(),
+            selection: Selection { node: *node, selectors, ready: ReadyDevices::default() },
+            allocating: HashMap::default(),
+            allocating_capacity: HashMap::default(),
+            consumed: HashMap::default(),
             steps: MOST_STEPS,
         };
         for claim in claims {

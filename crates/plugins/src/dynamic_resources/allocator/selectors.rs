@@ -1,6 +1,6 @@
 //! Selectors are compiled once, and asked once about each device of a slice, as long as the slice stays what it is.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use supercargo_cel::{
     DeviceFact, DeviceFacts, DeviceSelector, EvaluationError, SelectableDevice, SelectorDefect,
@@ -9,6 +9,8 @@ use supercargo_model::{
     Name,
     devices::{Device, DeviceAttribute, ResourceSlice},
 };
+
+use super::HashMap;
 
 /// Compiled selectors, and which devices they select.
 #[derive(Default)]

@@ -23,7 +23,7 @@ pub fn devices_of_class(
     let ids: Vec<_> =
         class.selectors.iter().filter_map(|one| one.expression()).map(|one| selectors.id(one)).collect();
     let (mut all, mut in_use) = (0, 0);
-    let mut ready = ReadyDevices::new();
+    let mut ready = ReadyDevices::default();
     for slice in devices.slices_on(node.name).iter().chain(devices.shared_slices()) {
         if !reaches_slice(slice, &node)? {
             continue;
