@@ -180,10 +180,7 @@ impl Engine {
         let (fast, input) = self.input(index);
         let cycle = FastCycle { input: CycleInput { start, seed, ..input }, index, pod };
         let Some((step, next_start)) = fast.place_with(&cycle, answers, plugin_changes) else {
-            return Some(match self.full_step(index, pod, answers) {
-                CycleStep::Call(call) => PlaceStep::Call(call),
-                CycleStep::Decided(decision) => PlaceStep::Placed(Placement::Decided(decision)),
-            });
+            return Some(self.full_step(index, pod, answers).into());
         };
         if begun.is_none() {
             answers.begun = Some(Begun { start, seed });

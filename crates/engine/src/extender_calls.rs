@@ -153,6 +153,15 @@ pub enum PlaceStep {
     Placed(Placement),
 }
 
+impl From<CycleStep> for PlaceStep {
+    fn from(step: CycleStep) -> Self {
+        match step {
+            CycleStep::Call(call) => Self::Call(call),
+            CycleStep::Decided(decision) => Self::Placed(Placement::Decided(decision)),
+        }
+    }
+}
+
 /// What an extender had to say.
 #[derive(Clone, Debug)]
 enum Said<T> {

@@ -69,7 +69,8 @@ pub(crate) struct SignatureState {
     /// The nodes that pass all filters.
     open: Vec<f64>,
     open_count: usize,
-    /// The sum of the columns that are not restless; closed nodes are below all others.
+    /// The sum of the columns that are not restless; closed nodes are below all others. Where totals are wanted for some nodes
+    /// only and these are in no classes: memory that is used again.
     base: Vec<f64>,
     /// The sum of all columns; the same as `base` where no column is restless.
     totals: Vec<f64>,

@@ -7,14 +7,10 @@ use std::{
 
 use serde::Serialize;
 use supercargo_engine::{Decision, Engine, Outcome, Placement};
-use supercargo_framework::{
-    Verdict,
-    assumed::{AssumedObjects, ReserveCycle},
-    preemption::Rejection,
-};
+use supercargo_framework::{Verdict, assumed::AssumedObjects, preemption::Rejection};
 use supercargo_model::{Key, Kind, Name, NodeInfo, Pod, Resources, object::Object};
 
-use crate::resource_claims::copy_claims;
+use crate::resource_claims::{copy_claims, reserve};
 
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
@@ -134,15 +130,12 @@ impl Copies {
         Arc::new(copy)
     }
 
-    /// Puts a copy on its node, and keeps the devices that were chosen for it there: nobody else gets them.
+    /// Puts a copy on its node, and keeps the devices that were chosen for it there.
     fn place(&mut self, engine: &mut Engine, copy: Arc<Pod>, node: Name) -> Verdict {
         engine.assume(&copy, node.clone());
         self.placed.push((copy.clone(), node.clone()));
-        let profile = engine.profiles().shared(&copy.spec.scheduler_name);
         let needs_devices = !copy.spec.resource_claims.is_empty() || !copy.spec.extended_demand.is_empty();
-        let Some(profile) = profile.filter(|_| needs_devices) else { return Ok(()) };
-        let mut cycle = ReserveCycle::new(engine.cluster_mut(), &mut self.assumed, copy.uid.clone());
-        profile.profile.reserve(&mut cycle, &copy, &node).map_err(|rejection| rejection.status)
+        if needs_devices { reserve(engine, &mut self.assumed, &copy, &node) } else { Ok(()) }
     }
 
     /// Takes the copies off their nodes again, and gives back what was kept for them.

@@ -7,6 +7,11 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use supercargo_engine::Engine;
+use supercargo_framework::{
+    Verdict,
+    assumed::{AssumedObjects, ReserveCycle},
+};
 use supercargo_manifest::{Problem, Problems, nearest};
 use supercargo_model::{
     ApiResource, Cluster, Key, Kind, Name, Pod,
@@ -153,6 +158,18 @@ pub fn devices_of(cluster: &Cluster, pod: &Pod) -> Vec<String> {
     let unwritten = unwritten.flat_map(|chosen| chosen.devices.results.clone());
     let all = named.chain(made).flat_map(devices_of).chain(unwritten);
     all.map(|device| format!("{}/{}/{}", device.driver, device.pool, device.device)).collect()
+}
+
+/// Keeps for a pod what was chosen for it on its node: nobody else gets it.
+pub(crate) fn reserve(
+    engine: &mut Engine,
+    assumed: &mut AssumedObjects,
+    pod: &Arc<Pod>,
+    node: &Name,
+) -> Verdict {
+    let Some(profile) = engine.profiles().shared(&pod.spec.scheduler_name) else { return Ok(()) };
+    let mut cycle = ReserveCycle::new(engine.cluster_mut(), assumed, pod.uid.clone());
+    profile.profile.reserve(&mut cycle, pod, node).map_err(|rejection| rejection.status)
 }
 
 /// The claims that were made for a pod, made once more for a copy of it: whether they have got devices is not copied.

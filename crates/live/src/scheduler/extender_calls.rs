@@ -7,7 +7,7 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use supercargo_engine::{
-    AttemptFailure, Placement, Popped,
+    AttemptFailure, Popped,
     extender_calls::{CycleStep, ExtenderAnswer, ExtenderAnswers, ExtenderCall, PlaceStep},
 };
 use supercargo_extender::Extenders;
@@ -181,13 +181,10 @@ impl Scheduler {
 
 /// A step of which there is a record.
 fn in_full(step: CycleStep) -> PlaceStep {
-    match step {
-        CycleStep::Call(question) => PlaceStep::Call(question),
-        CycleStep::Decided(decision) => {
-            log_scores(&decision);
-            PlaceStep::Placed(Placement::Decided(decision))
-        }
+    if let CycleStep::Decided(decision) = &step {
+        log_scores(decision);
     }
+    step.into()
 }
 
 /// Whether the extender that a pod is asked about first is free, and the others have not too much to do.

@@ -9,10 +9,11 @@ use supercargo_engine::{
     Decision, Engine, Placement,
     extender_calls::{ExtenderAnswer, ExtenderAnswers, ExtenderCall, ExtenderRole, PlaceStep, Sieved},
 };
-use supercargo_framework::assumed::{AssumedObjects, ReserveCycle};
+use supercargo_framework::assumed::AssumedObjects;
 use supercargo_model::{Name, Pod};
 
 use super::BenchWorkload;
+use crate::resource_claims::reserve;
 
 /// What came of a pod.
 #[derive(Clone, Copy, Default)]
@@ -38,7 +39,7 @@ pub(super) fn schedule(
             let node = place(engine, pod, fast);
             // What was chosen for one pod is nobody else's: keeping it is a part of the decision.
             let keeps = matches!(workload, BenchWorkload::Devices(_));
-            let well = node.is_some_and(|node| !keeps || reserve(engine, assumed, pod, &node));
+            let well = node.is_some_and(|node| !keeps || reserve(engine, assumed, pod, &node).is_ok());
             return Came { well, ..Came::default() };
         }
     }
@@ -61,13 +62,6 @@ fn place(engine: &mut Engine, pod: &Arc<Pod>, fast: bool) -> Option<Name> {
     }?;
     engine.assume(pod, node.clone());
     Some(node)
-}
-
-/// Keeps for a pod what was chosen for it on its node; whether that went well.
-fn reserve(engine: &mut Engine, assumed: &mut AssumedObjects, pod: &Arc<Pod>, node: &Name) -> bool {
-    let Some(profile) = engine.profiles().shared(&pod.spec.scheduler_name) else { return false };
-    let mut cycle = ReserveCycle::new(engine.cluster_mut(), assumed, pod.uid.clone());
-    profile.profile.reserve(&mut cycle, pod, node).is_ok()
 }
 
 /// The record of a pod that fits nowhere.
