@@ -59,7 +59,10 @@ pub(crate) struct NodeClasses {
 
 impl NodeClasses {
     /// Puts all places into classes; `None` if there are too many. A closed node's base is below all others.
-    pub(crate) fn new(base: &[f64], columns: &[Option<&Cells>; MAX_COLUMNS]) -> Option<Self> {
+    pub(crate) fn new(
+        base: impl ExactSizeIterator<Item = f64>,
+        columns: &[Option<&Cells>; MAX_COLUMNS],
+    ) -> Option<Self> {
         let mut classes = Self {
             classes: Vec::new(),
             class_of: vec![0; base.len()],
@@ -68,10 +71,10 @@ impl NodeClasses {
         };
         // Neighbours are often alike, so the class that was used last is tried first.
         let mut last = 0;
-        for (place, base) in base.iter().enumerate() {
+        for (place, base) in base.enumerate() {
             let cells = cells_of(columns, place);
-            if classes.classes.get(last).is_none_or(|class| class.base != *base || class.cells != cells) {
-                last = classes.find(*base, cells)?;
+            if classes.classes.get(last).is_none_or(|class| class.base != base || class.cells != cells) {
+                last = classes.find(base, cells)?;
             }
             classes.classes[last].nodes += 1;
             classes.class_of[place] = last as u16;
@@ -165,7 +168,7 @@ mod tests {
         // Four nodes in two cells; the last one is closed.
         let cells = Cells { of: vec![0, 1, 0, 1], raw: vec![4.0, 2.0] };
         let base = [10.0, 10.0, 10.0, f64::NEG_INFINITY];
-        let mut classes = NodeClasses::new(&base, &[Some(&cells), None]).unwrap();
+        let mut classes = NodeClasses::new(base.into_iter(), &[Some(&cells), None]).unwrap();
         let by_cell = || ByCell { cells: &cells, weight: 2.0, normalization: Normalization::MinMax };
         // Raw 2 becomes 0 and 4 becomes 100, times 2.
         assert_eq!(classes.sum(&[Some(by_cell()), None])[0], Bounds { lowest: 2.0, highest: 4.0 });
@@ -182,7 +185,7 @@ mod tests {
     #[test]
     fn too_many_kinds_are_refused() {
         let base: Vec<f64> = (0..=MAX_CLASSES).map(|i| i as f64).collect();
-        assert!(NodeClasses::new(&base, &[None, None]).is_none());
-        assert!(NodeClasses::new(&base[1..], &[None, None]).is_some());
+        assert!(NodeClasses::new(base.iter().copied(), &[None, None]).is_none());
+        assert!(NodeClasses::new(base[1..].iter().copied(), &[None, None]).is_some());
     }
 }

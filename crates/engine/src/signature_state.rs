@@ -2,15 +2,16 @@
 
 mod column;
 mod making_room;
+mod opening;
 mod searching;
 
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{CLOSED, Cells, DomainFilter, FilterPart, Normalization, OPEN, RawScores, ScorePart},
+    fast::{CLOSED, Cells, FilterPart, Normalization, OPEN, RawScores, ScorePart},
     preemption::Rejection,
     profile::{CompiledProfile, Profile, ScoreColumn, Scores},
-    vector::{Bounds, Tops, add_weighted, normalized, sum_with_tops, vectorized},
+    vector::{Bounds, Tops, add_weighted, normalized, open_with_tops, sum_with_tops, vectorized},
 };
 use supercargo_model::{
     Cluster, Name, NodeId, Pod,
@@ -18,7 +19,7 @@ use supercargo_model::{
     storage::Volume,
 };
 
-use self::column::Column;
+use self::{column::Column, opening::Moved};
 use crate::{
     laps::{Lap, Laps},
     node_classes::{ByCell, MAX_COLUMNS, NodeClasses},
@@ -58,8 +59,9 @@ pub(crate) struct SignatureState {
     scope: Scope,
     filters: Vec<(Name, FilterPart)>,
     columns: Vec<Column>,
-    /// Some plugin must be asked for every pod.
-    has_opaque: bool,
+    /// Some filter must be asked for every pod; some score.
+    has_opaque_filters: bool,
+    has_opaque_scores: bool,
     /// A plugin failed, so that nothing here can be relied on.
     failed: bool,
     /// The nodes that pass the filters which look only at what nodes are.
@@ -69,10 +71,10 @@ pub(crate) struct SignatureState {
     /// The nodes that pass all filters.
     open: Vec<f64>,
     open_count: usize,
-    /// The sum of the columns that are not restless; closed nodes are below all others. Where totals are wanted for some nodes
-    /// only and these are in no classes: memory that is used again.
+    /// The sum of the columns that are not restless, whether a node is open or not. Where totals are wanted for some nodes only,
+    /// and these are in no classes: memory that is used again.
     base: Vec<f64>,
-    /// The sum of all columns; the same as `base` where no column is restless.
+    /// The sum of all columns; closed nodes are below all others.
     totals: Vec<f64>,
     tops: Tops,
     /// The nodes that score alike, instead of `totals` and `tops`: where every restless column is given by cell.
@@ -87,7 +89,10 @@ pub(crate) struct SignatureState {
     known_at: Option<Moment>,
     /// What was known at that moment is lost, but what was compiled holds.
     starts_anew: bool,
+    /// The nodes that pods came to or left.
     touched: Vec<NodeId>,
+    /// Others that were opened or closed with that, if they are few.
+    moved: Vec<NodeId>,
     /// Why each node is closed, once that was asked for.
     refusals: Option<Refusals>,
     /// The nodes that have been touched since.
@@ -111,7 +116,8 @@ impl SignatureState {
             scope: Scope::Whole,
             filters,
             columns: Vec::new(),
-            has_opaque: false,
+            has_opaque_filters: false,
+            has_opaque_scores: false,
             failed: false,
             fixed: Vec::new(),
             by_node: Vec::new(),
@@ -127,6 +133,7 @@ impl SignatureState {
             known_at: None,
             starts_anew: false,
             touched: Vec::new(),
+            moved: Vec::new(),
             refusals: None,
             unsure: Vec::new(),
             room: None,
@@ -169,9 +176,14 @@ impl SignatureState {
     }
 
     fn find_opaque(&mut self) {
-        let filters = self.filters.iter().any(|(_, filter)| matches!(filter, FilterPart::Opaque(_)));
-        let scores = self.columns.iter().any(|column| matches!(column.scores, RawScores::Opaque(_)));
-        self.has_opaque = filters || scores;
+        let is_opaque = |(_, filter): &(Name, FilterPart)| matches!(filter, FilterPart::Opaque(_));
+        self.has_opaque_filters = self.filters.iter().any(is_opaque);
+        self.has_opaque_scores = self.columns.iter().any(|c| matches!(c.scores, RawScores::Opaque(_)));
+    }
+
+    /// Whether some plugin must be asked for every pod.
+    fn has_opaque(&self) -> bool {
+        self.has_opaque_filters || self.has_opaque_scores
     }
 
     /// Whether a pod is of this signature. Specs are shared, so that equal ones are the same.
@@ -236,7 +248,7 @@ impl SignatureState {
             }
         }
         let current = self.known_at == Some(cluster.changes().now());
-        if self.has_opaque {
+        if self.has_opaque() {
             // What is asked anew may read more of a pod than its signature.
             self.pod.clone_from(pod);
             self.failed = false;
@@ -249,7 +261,6 @@ impl SignatureState {
                 cluster.changes().since(moment).map(drop)?;
                 self.start(cluster, laps);
             }
-            Some(moment) if self.has_opaque => self.ask_anew(cluster, moment, laps)?,
             Some(moment) => self.follow(cluster, moment, laps)?,
         }
         self.best = match &mut self.node_classes {
@@ -268,7 +279,7 @@ impl SignatureState {
         let pod = self.pod.clone();
         // What is asked anew for every pod is not asked for this.
         let follows =
-            !self.has_opaque && self.catch_up(cluster, self.scope, &pod, &mut Laps::none()).is_some();
+            !self.has_opaque() && self.catch_up(cluster, self.scope, &pod, &mut Laps::none()).is_some();
         self.known_at = Some(to);
         self.starts_anew = !follows;
     }
@@ -343,7 +354,7 @@ impl SignatureState {
                 continue;
             }
             column.bounds = Bounds::of(column.normalization, &column.raw, spare);
-            add_weighted(base, &column.raw, column.weight, column.normalization, column.bounds);
+            add_weighted(base, column.weighted());
         }
         totals.extend(nodes.iter().map(|node| base[node.index()] + of_all));
     }
@@ -351,29 +362,6 @@ impl SignatureState {
     /// Whether a plugin failed, so that nothing here can be relied on.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed
-    }
-
-    /// Some plugin must be asked about all nodes again, whatever has changed. The others are only updated.
-    fn ask_anew(&mut self, cluster: &Cluster, known_at: Moment, laps: &mut Laps<'_>) -> Option<()> {
-        let changes = cluster.changes().since(known_at)?;
-        for change in changes.clone() {
-            self.note_filters(cluster, change);
-        }
-        self.refilter(cluster);
-        laps.lap(Lap::Filter);
-        for change in changes {
-            for column in columns_to_update(&mut self.columns, self.scope) {
-                column.note(cluster, change);
-                column.update(cluster, change.node);
-            }
-        }
-        columns_to_update(&mut self.columns, self.scope).for_each(|column| column.settle(cluster));
-        self.known_at = Some(cluster.changes().now());
-        if self.scope == Scope::Whole {
-            self.fill(cluster, |column| column.reads_open);
-            self.sum_all();
-        }
-        Some(())
     }
 
     /// Works out some columns from nothing.
@@ -394,6 +382,7 @@ impl SignatureState {
         elsewhere
     }
 
+    /// Brings up to date what the changes since a moment have touched, and asks opaque plugins anew.
     fn follow(&mut self, cluster: &Cluster, known_at: Moment, laps: &mut Laps<'_>) -> Option<()> {
         let changes = cluster.changes().since(known_at)?;
         if changes.len() * UPDATE_AT_MOST > cluster.node_count() {
@@ -401,12 +390,14 @@ impl SignatureState {
             return Some(());
         }
         self.touched.clear();
-        let mut elsewhere = false;
+        self.touched.extend(changes.clone().map(|change| change.node));
+        if self.touched.len() > 1 {
+            self.touched.sort_unstable();
+            self.touched.dedup();
+        }
+        let mut elsewhere = self.has_opaque_filters;
         let mut restless = false;
         for change in changes.clone() {
-            if !self.touched.contains(&change.node) {
-                self.touched.push(change.node);
-            }
             elsewhere |= self.note_filters(cluster, change);
         }
         let moved = self.update_open(cluster, elsewhere);
@@ -420,7 +411,9 @@ impl SignatureState {
         self.known_at = Some(cluster.changes().now());
         self.update(cluster, moved, restless);
         match self.scope {
-            Scope::Whole if self.node_classes.is_none() => self.look_for_classes(cluster, laps),
+            Scope::Whole if self.node_classes.is_none() && !self.has_opaque_scores => {
+                self.look_for_classes(cluster, laps);
+            }
             Scope::Sampled if self.search_classes.is_none() => self.look_for_search_classes(cluster),
             _ => {}
         }
@@ -443,7 +436,8 @@ impl SignatureState {
         }
         let mut restless = self.columns.iter_mut().filter(|column| column.is_restless());
         let by_cell = restless.all(|column| column.use_cells(cluster));
-        self.node_classes = by_cell.then(|| NodeClasses::new(&self.base, &cells(&self.columns)?)).flatten();
+        let base = || self.base.iter().zip(&self.open).map(|(base, open)| base + open);
+        self.node_classes = by_cell.then(|| NodeClasses::new(base(), &cells(&self.columns)?)).flatten();
         match &self.node_classes {
             Some(_) => self.sum_classes(),
             None => {
@@ -487,7 +481,8 @@ impl SignatureState {
         let cells = cells(&self.columns)?;
         let alike = self.node_classes.as_mut()?;
         for node in &self.touched {
-            alike.update(node.index(), self.base[node.index()], &cells)?;
+            let i = node.index();
+            alike.update(i, self.base[i] + self.open[i], &cells)?;
         }
         self.sum_classes();
         Some(())
@@ -522,156 +517,68 @@ impl SignatureState {
         }
     }
 
-    fn refilter(&mut self, cluster: &Cluster) {
-        self.refusals = None;
-        self.room = None;
-        self.by_node.clear();
-        self.by_node.extend_from_slice(&self.fixed);
-        for (_, filter) in &mut self.filters {
-            if let FilterPart::ByNode(filter) = filter {
-                filter.close(cluster, &mut self.by_node);
-            }
-        }
-        self.open.clear();
-        self.open.extend_from_slice(&self.by_node);
-        for (_, filter) in &mut self.filters {
-            match filter {
-                FilterPart::Fixed(_) | FilterPart::ByNode(_) => {}
-                FilterPart::ByDomain(filter) => filter.close(cluster, &mut self.open),
-                FilterPart::Opaque(filter) => {
-                    self.failed |= filter.close(cluster, &self.pod, &mut self.open).is_err();
-                }
-            }
-        }
-        self.count_open();
-    }
-
-    fn count_open(&mut self) {
-        self.open_count = vectorized(
-            #[inline(always)]
-            || self.open.iter().filter(|open| **open == OPEN).count(),
-        );
-    }
-
-    /// Finds out which nodes are open, from which nodes each filter closes. The touched nodes are, and all others that this
-    /// opens or closes.
-    fn put_together(&mut self) {
-        std::mem::swap(&mut self.spare, &mut self.open);
-        let Self { open, by_node, spare, touched, .. } = self;
-        open.clear();
-        open.extend_from_slice(by_node);
-        for closed in domain_filters(&self.filters).filter_map(DomainFilter::closed) {
-            vectorized(
-                #[inline(always)]
-                || open.iter_mut().zip(closed).for_each(|(open, closed)| *open += closed),
-            );
-        }
-        for (place, (open, before)) in open.iter().zip(spare.iter()).enumerate() {
-            if open != before {
-                touched.push(NodeId::from_index(place));
-            }
-        }
-        self.count_open();
-    }
-
-    /// Finds out which of the touched nodes are open, and of the others if some were opened or closed. Whether that has changed
-    /// for any.
-    fn update_open(&mut self, cluster: &Cluster, elsewhere: bool) -> bool {
-        let mut moved = false;
-        for node in &self.touched {
-            let i = node.index();
-            let (mut by_node, mut by_domain) = (self.fixed[i], OPEN);
-            for (_, filter) in &self.filters {
-                match filter {
-                    FilterPart::ByNode(filter) if by_node == OPEN && !filter.passes(cluster, *node) => {
-                        by_node = CLOSED;
-                    }
-                    FilterPart::ByDomain(filter) => {
-                        if let Some(closed) = filter.closed() {
-                            by_domain += closed[i];
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            self.by_node[i] = by_node;
-            let open = by_node + by_domain;
-            if open != self.open[i] && !elsewhere {
-                moved = true;
-                self.open[i] = open;
-                self.open_count = if open == OPEN { self.open_count + 1 } else { self.open_count - 1 };
-            }
-        }
-        if elsewhere {
-            // Where all are closed, other reasons may hold for any of them.
-            self.refusals = None;
-            self.room = None;
-            let touched = self.touched.len();
-            self.put_together();
-            return self.touched.len() > touched;
-        }
-        if self.refusals.is_some() {
-            self.unsure.extend_from_slice(&self.touched);
-        }
-        if let Some(room) = &mut self.room {
-            room.note(&self.touched);
-        }
-        moved
-    }
-
-    /// Updates the scores that the touched nodes changed.
-    fn update(&mut self, cluster: &Cluster, moved: bool, restless: bool) {
+    /// Updates the scores that the touched nodes changed, and the totals of whoever was opened or closed.
+    fn update(&mut self, cluster: &Cluster, moved: Moved, mut restless: bool) {
         for column in &mut self.columns {
             self.touched.iter().for_each(|node| column.update(cluster, *node));
         }
         if self.scope == Scope::Sampled {
             return self.update_search_classes(cluster, moved);
         }
-        if moved {
+        if moved != Moved::Nobody {
             self.calm = self.calm.map(|_| 0);
             if self.node_classes.is_some() {
                 return self.leave_classes(cluster);
             }
-            let reads_open = self.columns.iter().any(|column| column.reads_open);
-            if reads_open || self.touched.len() > FEW_MOVED || !self.bounds_hold() {
-                self.fill(cluster, |column| column.reads_open);
+        }
+        if moved != Moved::Nobody || self.has_opaque_scores {
+            self.fill(cluster, |column| column.reads_open);
+            let is_read = |column: &Column| column.reads_open && !column.is_restless();
+            if self.columns.iter().any(is_read) || !self.still_bounds_hold() {
                 return self.sum_all();
             }
+            restless |= !self.restless_bounds_hold();
         }
         for node in &self.touched {
             let i = node.index();
             let still = self.columns.iter().filter(|column| !column.is_restless());
-            self.base[i] = self.open[i] + still.map(|column| column.points(i)).sum::<f64>();
+            self.base[i] = still.map(|column| column.points(i)).sum::<f64>();
         }
         if self.node_classes.is_some() {
             if self.update_classes().is_none() {
                 self.calm = None;
                 self.leave_classes(cluster);
             }
-        } else if restless {
+        } else if restless || moved == Moved::Many {
             self.sum_restless();
         } else {
-            for node in &self.touched {
+            for node in self.touched.iter().chain(&self.moved) {
                 let i = node.index();
                 let on_top = self.columns.iter().filter(|column| column.is_restless());
-                self.totals[i] = self.base[i] + on_top.map(|column| column.points(i)).sum::<f64>();
+                self.totals[i] =
+                    self.base[i] + self.open[i] + on_top.map(|column| column.points(i)).sum::<f64>();
                 self.tops.update(&self.totals, i);
             }
         }
     }
 
-    /// Whether the scores of all columns lie between the same bounds as before, now that other nodes are open. Then no node's
-    /// points change but by its own.
-    fn bounds_hold(&mut self) -> bool {
-        let depends = |column: &&mut Column| column.normalization != Normalization::None && !column.stale;
-        for column in self.columns.iter_mut().filter(depends) {
-            let before = column.bounds;
-            column.find_bounds(&self.open);
-            if column.bounds != before {
-                return false;
-            }
+    /// Whether the scores of the columns that are not restless lie between the same bounds as before, now that other nodes are
+    /// open. Then no node's points change but by its own.
+    fn still_bounds_hold(&mut self) -> bool {
+        let depends =
+            |column: &&mut Column| !column.is_restless() && column.normalization != Normalization::None;
+        let open = &self.open;
+        self.columns.iter_mut().filter(depends).all(|column| column.has_same_bounds(open))
+    }
+
+    /// The same for restless columns; those that are stale are looked at when all are summed up.
+    fn restless_bounds_hold(&mut self) -> bool {
+        let mut hold = true;
+        for column in self.columns.iter_mut().filter(|column| column.is_restless()) {
+            column.stale |= column.reads_open;
+            hold &= !column.stale && column.has_same_bounds(&self.open);
         }
-        true
+        hold
     }
 
     fn sum_all(&mut self) {
@@ -685,7 +592,7 @@ impl SignatureState {
             }
         }
         self.base.clear();
-        self.base.extend(self.open.iter().map(|open| open + same_for_all));
+        self.base.resize(self.open.len(), same_for_all);
         for column in &mut self.columns {
             column.stale = true;
             if column.is_restless() {
@@ -696,9 +603,8 @@ impl SignatureState {
             } else {
                 column.find_bounds(&self.open);
             }
-            let Column { raw, weight, normalization, bounds, .. } = column;
             if !matches!(column.scores, RawScores::Constant(_)) {
-                add_weighted(&mut self.base, raw, *weight, *normalization, *bounds);
+                add_weighted(&mut self.base, column.weighted());
             }
         }
         self.sum_restless();
@@ -712,16 +618,12 @@ impl SignatureState {
         let moves = |column: &&Column| column.is_restless() && !column.gives_all_nothing();
         let mut moving = columns.iter().filter(moves);
         match (moving.next(), moving.next()) {
-            (Some(only), None) => {
-                let Column { raw, weight, normalization, bounds, .. } = only;
-                sum_with_tops(totals, tops, base, raw, *weight, *normalization, *bounds);
-            }
+            (None, _) => open_with_tops(totals, tops, base, open),
+            (Some(only), None) => sum_with_tops(totals, tops, base, open, only.weighted()),
             _ => {
                 totals.clear();
-                totals.extend_from_slice(base);
-                for column in columns.iter().filter(moves) {
-                    add_weighted(totals, &column.raw, column.weight, column.normalization, column.bounds);
-                }
+                totals.extend(base.iter().zip(open.iter()).map(|(base, open)| base + open));
+                columns.iter().filter(moves).for_each(|column| add_weighted(totals, column.weighted()));
                 tops.rebuild(totals);
             }
         }
@@ -730,7 +632,7 @@ impl SignatureState {
     /// Why each node is closed, where all are: kept, and asked again only about nodes that were touched since. `None` if some
     /// node is open, or a plugin can only tell by its Filter.
     pub(crate) fn refusals(&mut self, cluster: &Cluster) -> Option<&Refusals> {
-        if self.has_opaque || self.open_count > self.kept_free().count() {
+        if self.has_opaque() || self.open_count > self.kept_free().count() {
             return None;
         }
         if self.unsure.len() > cluster.node_count() {
@@ -789,14 +691,6 @@ fn columns_to_update(columns: &mut [Column], scope: Scope) -> impl Iterator<Item
     let is_kept =
         move |column: &&mut Column| scope == Scope::Whole || !column.reads_open || column.cells().is_some();
     columns.iter_mut().filter(is_kept)
-}
-
-/// The filters that keep themselves up to date with the pods that come and leave.
-fn domain_filters(filters: &[(Name, FilterPart)]) -> impl Iterator<Item = &dyn DomainFilter> {
-    filters.iter().filter_map(|(_, filter)| match filter {
-        FilterPart::ByDomain(filter) => Some(&**filter),
-        _ => None,
-    })
 }
 
 /// The cells of all restless columns; `None` if one has none, or gave them up.

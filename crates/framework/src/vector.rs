@@ -223,13 +223,23 @@ impl EachScore for AddWeighted<'_> {
     }
 }
 
+/// A column of scores, and what they count.
+#[derive(Clone, Copy, Debug)]
+pub struct WeightedColumn<'a> {
+    /// The raw scores.
+    pub column: &'a [f64],
+    /// What a normalized score is multiplied with.
+    pub weight: f64,
+    /// How raw scores become scores of 0 to 100.
+    pub normalization: Normalization,
+    /// The lowest and the highest raw score of the open nodes.
+    pub bounds: Bounds,
+}
+
 /// Adds weight × normalized score to totals.
 pub fn add_weighted(
     totals: &mut [f64],
-    column: &[f64],
-    weight: f64,
-    normalization: Normalization,
-    bounds: Bounds,
+    WeightedColumn { column, weight, normalization, bounds }: WeightedColumn<'_>,
 ) {
     with_formula(normalization, bounds, AddWeighted { totals, column, weight });
 }
@@ -347,25 +357,33 @@ fn highest_of<S: Simd>(simd: S, block: &[f64]) -> f64 {
     rest.iter().copied().fold(simd.reduce_max_f64s(top), f64::max)
 }
 
-/// Totals are base plus weight × normalized score, and the tops of it: in one pass, block by block.
+/// Totals are base plus weight × normalized score, where nodes are open, and the tops of it: in one pass, block by block.
 pub fn sum_with_tops(
     totals: &mut Vec<f64>,
     tops: &mut Tops,
     base: &[f64],
-    column: &[f64],
-    weight: f64,
-    normalization: Normalization,
-    bounds: Bounds,
+    open: &[f64],
+    WeightedColumn { column, weight, normalization, bounds }: WeightedColumn<'_>,
 ) {
     totals.resize(base.len(), 0.0);
     tops.resize(base.len());
-    with_formula(normalization, bounds, SumWithTops { totals, tops, base, column, weight });
+    with_formula(normalization, bounds, SumWithTops { totals, tops, base, open, column, weight });
+}
+
+/// Totals are base, where nodes are open, and the tops of it: in one pass, block by block.
+pub fn open_with_tops(totals: &mut Vec<f64>, tops: &mut Tops, base: &[f64], open: &[f64]) {
+    totals.resize(base.len(), 0.0);
+    tops.resize(base.len());
+    // Without a formula the column is not looked at.
+    let columns = SumWithTops { totals, tops, base, open, column: base, weight: 0.0 };
+    Arch::new().dispatch(Points { columns, points: |_| 0.0 });
 }
 
 struct SumWithTops<'a> {
     totals: &'a mut [f64],
     tops: &'a mut Tops,
     base: &'a [f64],
+    open: &'a [f64],
     column: &'a [f64],
     weight: f64,
 }
@@ -389,11 +407,12 @@ impl<F: Fn(f64) -> f64> WithSimd for Points<'_, F> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let SumWithTops { totals, tops, base, column, weight } = self.columns;
-        let blocks = totals.chunks_mut(BLOCK).zip(base.chunks(BLOCK)).zip(column.chunks(BLOCK));
-        for (((totals, base), column), top) in blocks.zip(&mut tops.highest) {
-            for ((total, base), score) in totals.iter_mut().zip(base).zip(column) {
-                *total = base + weight * (self.points)(*score);
+        let SumWithTops { totals, tops, base, open, column, weight } = self.columns;
+        let blocks = totals.chunks_mut(BLOCK).zip(base.chunks(BLOCK)).zip(open.chunks(BLOCK));
+        let blocks = blocks.zip(column.chunks(BLOCK)).zip(&mut tops.highest);
+        for ((((totals, base), open), column), top) in blocks {
+            for (((total, base), open), score) in totals.iter_mut().zip(base).zip(open).zip(column) {
+                *total = base + open + weight * (self.points)(*score);
             }
             *top = highest_of(simd, totals);
         }

@@ -4,7 +4,7 @@ use supercargo_framework::{
     fast::Normalization,
     formula::{Divisor, Inverse},
     normalize,
-    vector::{BLOCK, Bounds, Tops, add_weighted, normalized, sum_with_tops},
+    vector::{BLOCK, Bounds, Tops, WeightedColumn, add_weighted, normalized, open_with_tops, sum_with_tops},
 };
 
 /// 200 scores of 0 to 6, every 50th node closed.
@@ -62,11 +62,18 @@ fn all_loops_agree_with_one_score_at_a_time() {
         let expected: Vec<f64> =
             scores.iter().zip(&open).map(|(s, o)| o + 3.0 * normalized(normalization, bounds, *s)).collect();
         let mut added = open.clone();
-        add_weighted(&mut added, &scores, 3.0, normalization, bounds);
+        let weighted = WeightedColumn { column: &scores, weight: 3.0, normalization, bounds };
+        add_weighted(&mut added, weighted);
         assert_eq!(added, expected, "{normalization:?}");
         let (mut summed, mut tops) = (Vec::new(), Tops::default());
-        sum_with_tops(&mut summed, &mut tops, &open, &scores, 3.0, normalization, bounds);
+        sum_with_tops(&mut summed, &mut tops, &vec![0.0; open.len()], &open, weighted);
         assert_eq!(summed, expected, "{normalization:?}");
+        // The same from the other side: what is summed up already, of the nodes that are open.
+        let (mut masked, mut same_tops) = (Vec::new(), Tops::default());
+        let everywhere: Vec<f64> =
+            scores.iter().map(|score| 3.0 * normalized(normalization, bounds, *score)).collect();
+        open_with_tops(&mut masked, &mut same_tops, &everywhere, &open);
+        assert_eq!((&masked, same_tops.best(&masked)), (&summed, tops.best(&summed)), "{normalization:?}");
         let highest = expected.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let ties = expected.iter().filter(|total| **total == highest).count();
         assert_eq!(tops.best(&summed), Some((highest, ties)), "{normalization:?}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     fast::{Cells, Normalization, PluginFailed, RawScores, ScorePart},
-    vector::{Bounds, normalized},
+    vector::{Bounds, WeightedColumn, normalized},
 };
 use supercargo_model::{Cluster, Name, NodeId, Pod, changes::PodChange};
 
@@ -136,6 +136,19 @@ impl Column {
             _ => Bounds::of(self.normalization, &self.raw, open),
         };
         self.stale = false;
+    }
+
+    /// Whether its scores lie between the same bounds as before, now that other nodes are open.
+    pub(super) fn has_same_bounds(&mut self, open: &[f64]) -> bool {
+        let before = self.bounds;
+        self.find_bounds(open);
+        self.bounds == before
+    }
+
+    /// The column as it counts; not where it is constant.
+    pub(super) fn weighted(&self) -> WeightedColumn<'_> {
+        let Self { raw, weight, normalization, bounds, .. } = self;
+        WeightedColumn { column: raw, weight: *weight, normalization: *normalization, bounds: *bounds }
     }
 
     /// Its points do not depend on which nodes are found.

@@ -3,7 +3,7 @@
 use supercargo_framework::fast::RawScores;
 use supercargo_model::{Cluster, NodeId};
 
-use super::{CALM_PODS, FEW_MOVED, SignatureState, column::Column};
+use super::{CALM_PODS, FEW_MOVED, SignatureState, column::Column, opening::Moved};
 use crate::{
     pick::{TieBreak, reservoir},
     search_classes::{Keys, MAX_KEYS, SearchClasses, Stretch},
@@ -81,14 +81,14 @@ impl SignatureState {
     }
 
     /// Moves the touched nodes to their classes.
-    pub(super) fn update_search_classes(&mut self, cluster: &Cluster, moved: bool) {
-        if moved {
+    pub(super) fn update_search_classes(&mut self, cluster: &Cluster, moved: Moved) {
+        if moved != Moved::Nobody {
             self.calm = self.calm.map(|_| 0);
         }
         if self.search_classes.is_none() {
             return;
         }
-        if self.touched.len() > FEW_MOVED {
+        if moved == Moved::Many || self.touched.len() > FEW_MOVED {
             self.leave_search_classes(cluster);
         } else if self.move_touched().is_none() {
             self.calm = None;
@@ -97,9 +97,9 @@ impl SignatureState {
     }
 
     fn move_touched(&mut self) -> Option<()> {
-        let Self { columns, open, base, search_classes, touched, .. } = self;
+        let Self { columns, open, base, search_classes, touched, moved, .. } = self;
         let classes = search_classes.as_mut()?;
-        for node in touched.iter() {
+        for node in touched.iter().chain(moved.iter()) {
             let i = node.index();
             let settled = columns.iter().filter(|column| column.is_settled());
             base[i] = open[i] + settled.map(|column| column.points(i)).sum::<f64>();

@@ -1,9 +1,10 @@
 //! Counts by topology domain that can be copied for a "what if" at no cost.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use supercargo_model::{Cluster, Name, Node, pod_classes::PodClass};
 
+type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 type ByDomain = HashMap<Name, HashMap<Name, i64>>;
 
 /// How many pods count in each domain: a node label's key and value. A copy shares what was counted before it was made.
@@ -50,6 +51,13 @@ impl DomainCounts {
     pub(super) fn get(&self, key: &str, value: &str) -> i64 {
         let count = |counts: &ByDomain| counts.get(key).and_then(|by_value| by_value.get(value)).copied();
         count(&self.shared).unwrap_or(0) + count(&self.since).unwrap_or(0)
+    }
+
+    /// The domains that somebody is in, by key and value; those counted since a copy was made may come twice.
+    pub(super) fn occupied(&self) -> impl Iterator<Item = (&Name, &Name)> {
+        let domains = self.shared.iter().chain(&self.since);
+        let domains = domains.flat_map(|(key, by_value)| by_value.keys().map(move |value| (key, value)));
+        domains.filter(|(key, value)| self.get(key, value) > 0)
     }
 
     /// Whether nobody is counted.

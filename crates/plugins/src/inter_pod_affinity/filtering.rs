@@ -7,7 +7,7 @@ use supercargo_framework::{
     points::{Filter, PreFilter, PreFilterOutcome},
 };
 use supercargo_model::{
-    Cluster, Labels, Name, Node, NodeInfo, Pod,
+    Cluster, Labels, Name, Node, NodeId, NodeInfo, Pod,
     pod_classes::{PodClass, TermList},
 };
 
@@ -214,6 +214,22 @@ impl Counts {
     /// Whether the pod has no terms of its own.
     pub(super) fn requires_nothing(&self) -> bool {
         self.required.is_empty
+    }
+
+    /// Whether the pod has terms about pods nearby.
+    pub(super) fn wants_somebody_near(&self) -> bool {
+        !self.required.near_keys.is_empty()
+    }
+
+    /// The nodes that the pod must not be on because of who is in their domains; some may come more than once.
+    pub(super) fn far_from<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = NodeId> {
+        // Only domains of the pod's own keys are counted for its own terms.
+        let domains = self.anti_affinity.occupied().chain(self.existing_anti_affinity.occupied());
+        domains.flat_map(|(key, value)| {
+            let column = cluster.label_columns().get(key);
+            let nodes = column.and_then(|column| Some(column.nodes(column.number(value)?)));
+            nodes.unwrap_or_default().iter().copied()
+        })
     }
 
     /// Whether there is nobody that the pod wants near.

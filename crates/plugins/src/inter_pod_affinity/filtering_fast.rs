@@ -26,9 +26,14 @@ impl Required {
             return;
         }
         self.closed.resize(cluster.columns().len(), OPEN);
-        for node in cluster.columns().live.iter() {
-            if !self.passes(cluster, node) {
-                self.closed[node.index()] = CLOSED;
+        for node in self.counts.far_from(cluster) {
+            self.closed[node.index()] = CLOSED;
+        }
+        if self.counts.wants_somebody_near() {
+            for node in cluster.columns().live.iter() {
+                if !self.counts.satisfies_affinity(&cluster.node_at(node).node) {
+                    self.closed[node.index()] = CLOSED;
+                }
             }
         }
     }
