@@ -1,9 +1,9 @@
 //! The signatures that are kept: those seen more than once, within a bound of memory.
 
-use std::sync::Arc;
+use std::{hash::BuildHasher, sync::Arc};
 
-use supercargo_framework::profile::Profile;
-use supercargo_model::{Cluster, Pod, changes::Moment};
+use supercargo_framework::{fast::Claims, profile::Profile};
+use supercargo_model::{Cluster, Name, Pod, PodSpec, changes::Moment};
 
 use crate::{
     laps::{Lap, Laps},
@@ -31,9 +31,11 @@ pub(crate) struct SignatureCache {
     /// What the kept ones take together.
     bytes: usize,
     by_spec: HashMap<usize, Vec<usize>>,
+    by_stem: HashMap<Stem, usize>,
     /// For signatures that are new: its memory stays warm when every pod is of another signature.
     scratch: Option<SignatureState>,
-    /// How often a spec came, by its address. An address that is used again makes a signature kept too early, no more.
+    /// How often a spec came, by its address, or a stem, by its hash. An address that is used again makes a signature kept too
+    /// early, no more.
     seen: HashMap<usize, u32>,
     clock: u64,
     last: Last,
@@ -51,6 +53,18 @@ struct Kept {
     signature: SignatureState,
     used_at: u64,
     bytes: usize,
+    /// How often everything had been invalidated when it was last found to be of no use.
+    missed_at: Option<u64>,
+    /// Where its pods have claims of their own.
+    stem: Option<Stem>,
+}
+
+/// What pods have in common that differ in the names of their claims, as those of a StatefulSet do.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Stem {
+    profile: usize,
+    namespace: Name,
+    spec: PodSpec,
 }
 
 fn address(pod: &Pod) -> usize {
@@ -72,29 +86,39 @@ impl SignatureCache {
         self.last = match self.find(index, pod) {
             Some(place) => Last::Kept(place),
             None => {
-                let last = if self.is_new(pod) {
+                let last = if !self.is_new(address(pod)) {
+                    Last::Kept(self.keep(profile, index, cluster, pod, None)?)
+                } else if let Some(place) = self.of_siblings(profile, index, cluster, pod) {
+                    Last::Kept(place)
+                } else {
                     self.use_scratch(profile, index, cluster, pod)?;
                     Last::Scratch
-                } else {
-                    Last::Kept(self.keep(profile, index, cluster, pod)?)
                 };
                 laps.lap(Lap::Prepare);
                 last
             }
         };
-        let signature = match self.last {
-            Last::Kept(place) => {
-                let kept = self.kept[place].as_mut()?;
-                kept.used_at = self.clock;
-                &mut kept.signature
+        if let Last::Kept(place) = self.last {
+            let kept = self.kept[place].as_mut()?;
+            kept.used_at = self.clock;
+            if kept.signature.catch_up(cluster, scope, pod, laps).is_some() {
+                return self.last().filter(|signature| !signature.has_failed());
             }
-            Last::Scratch => self.scratch.as_mut()?,
-        };
-        if signature.catch_up(cluster, scope, pod, laps).is_none() {
-            signature.reuse(profile, index, cluster, pod)?;
+            // Where everything changes between two pods of a template, what is worked out for one of them is of no use to the
+            // next: the memory that is warm does as well.
+            let invalidations = cluster.changes().invalidations();
+            let comes_again = kept.missed_at.replace(invalidations) == Some(invalidations);
+            let claims = kept.signature.claims();
+            if comes_again || claims == Claims::Differ {
+                kept.signature.reuse(profile, index, cluster, pod, claims)?;
+            } else {
+                self.use_scratch(profile, index, cluster, pod)?;
+                self.last = Last::Scratch;
+            }
             laps.lap(Lap::Prepare);
-            signature.catch_up(cluster, scope, pod, laps);
         }
+        let signature = self.last()?;
+        signature.catch_up(cluster, scope, pod, laps);
         (!signature.has_failed()).then_some(signature)
     }
 
@@ -130,11 +154,31 @@ impl SignatureCache {
         matches!(self.kept.get(place), Some(Some(kept)) if kept.signature.is_of(index, pod))
     }
 
-    fn is_new(&mut self, pod: &Pod) -> bool {
+    /// The signature of pods that differ from this one in the names of their claims; `None` if it names none, or is the first.
+    fn of_siblings(
+        &mut self,
+        profile: &Profile,
+        index: usize,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+    ) -> Option<usize> {
+        let spec = pod.spec.without_claim_names()?;
+        let stem = Stem { profile: index, namespace: pod.namespace.clone(), spec };
+        if let Some(place) = self.by_stem.get(&stem) {
+            return Some(*place);
+        }
+        let hash = self.by_stem.hasher().hash_one(&stem);
+        if self.is_new(hash as usize) {
+            return None;
+        }
+        self.keep(profile, index, cluster, pod, Some(stem))
+    }
+
+    fn is_new(&mut self, spec: usize) -> bool {
         if self.seen.len() >= REMEMBERED {
             self.seen.clear();
         }
-        let times = self.seen.entry(address(pod)).or_insert(0);
+        let times = self.seen.entry(spec).or_insert(0);
         *times += 1;
         *times == 1
     }
@@ -147,16 +191,24 @@ impl SignatureCache {
         pod: &Arc<Pod>,
     ) -> Option<()> {
         match &mut self.scratch {
-            Some(scratch) => scratch.reuse(profile, index, cluster, pod),
+            Some(scratch) => scratch.reuse(profile, index, cluster, pod, Claims::Same),
             None => {
-                self.scratch = Some(SignatureState::new(profile, index, cluster, pod)?);
+                self.scratch = Some(SignatureState::new(profile, index, cluster, pod, Claims::Same)?);
                 Some(())
             }
         }
     }
 
-    fn keep(&mut self, profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<usize> {
-        let signature = SignatureState::new(profile, index, cluster, pod)?;
+    fn keep(
+        &mut self,
+        profile: &Profile,
+        index: usize,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+        stem: Option<Stem>,
+    ) -> Option<usize> {
+        let claims = if stem.is_some() { Claims::Differ } else { Claims::Same };
+        let signature = SignatureState::new(profile, index, cluster, pod, claims)?;
         let columns = cluster.columns().len() * COLUMNS * size_of::<f64>();
         let bytes = columns + COPIES_OF_SPEC * pod.spec.bytes;
         self.make_room(bytes);
@@ -165,8 +217,11 @@ impl SignatureCache {
             self.kept.len() - 1
         });
         self.bytes += bytes;
-        self.kept[place] = Some(Kept { signature, used_at: self.clock, bytes });
-        self.by_spec.entry(address(pod)).or_default().push(place);
+        match &stem {
+            Some(stem) => drop(self.by_stem.insert(stem.clone(), place)),
+            None => self.by_spec.entry(address(pod)).or_default().push(place),
+        }
+        self.kept[place] = Some(Kept { signature, used_at: self.clock, bytes, missed_at: None, stem });
         Some(place)
     }
 
@@ -183,7 +238,7 @@ impl SignatureCache {
             };
             self.bytes -= old.bytes;
             self.free.push(place);
-            self.forget(&old.signature, place);
+            self.forget(&old, place);
         }
     }
 
@@ -192,8 +247,12 @@ impl SignatureCache {
         kept.min_by_key(|(_, kept)| kept.used_at).map_or(0, |(place, _)| place)
     }
 
-    fn forget(&mut self, signature: &SignatureState, place: usize) {
-        let address = address(signature.pod());
+    fn forget(&mut self, kept: &Kept, place: usize) {
+        if let Some(stem) = &kept.stem {
+            self.by_stem.remove(stem);
+            return;
+        }
+        let address = address(kept.signature.pod());
         if let Some(places) = self.by_spec.get_mut(&address) {
             places.retain(|other| *other != place);
             if places.is_empty() {

@@ -8,7 +8,7 @@ mod searching;
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{CLOSED, Cells, FilterPart, Normalization, OPEN, RawScores, ScorePart},
+    fast::{CLOSED, Cells, Claims, FilterPart, Normalization, OPEN, RawScores, ScorePart},
     preemption::Rejection,
     profile::{CompiledProfile, Profile, ScoreColumn, Scores},
     vector::{Bounds, Tops, add_weighted, normalized, open_with_tops, sum_with_tops, vectorized},
@@ -54,6 +54,7 @@ pub(crate) enum Scope {
 pub(crate) struct SignatureState {
     pod: Arc<Pod>,
     profile: usize,
+    claims: Claims,
     /// How claims and volumes stood when the signature was compiled, if they matter to its pods.
     storage: Option<u64>,
     scope: Scope,
@@ -107,12 +108,19 @@ pub(crate) struct SignatureState {
 
 impl SignatureState {
     /// Nothing is known yet; `None` if a plugin has no fast form for such pods.
-    pub(crate) fn new(profile: &Profile, index: usize, cluster: &Cluster, pod: &Arc<Pod>) -> Option<Self> {
-        let CompiledProfile { filters, scores } = profile.compile(cluster, pod)?;
+    pub(crate) fn new(
+        profile: &Profile,
+        index: usize,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+        claims: Claims,
+    ) -> Option<Self> {
+        let CompiledProfile { filters, scores } = compile(profile, cluster, pod, claims)?;
         let mut signature = Self {
             pod: pod.clone(),
             profile: index,
-            storage: storage(cluster, pod),
+            claims,
+            storage: storage(cluster, pod, claims),
             scope: Scope::Whole,
             filters,
             columns: Vec::new(),
@@ -152,11 +160,13 @@ impl SignatureState {
         index: usize,
         cluster: &Cluster,
         pod: &Arc<Pod>,
+        claims: Claims,
     ) -> Option<()> {
-        let CompiledProfile { filters, scores } = profile.compile(cluster, pod)?;
+        let CompiledProfile { filters, scores } = compile(profile, cluster, pod, claims)?;
         self.pod = pod.clone();
         self.profile = index;
-        self.storage = storage(cluster, pod);
+        self.claims = claims;
+        self.storage = storage(cluster, pod, claims);
         self.filters = filters;
         self.refusals = None;
         self.calm = Some(0);
@@ -191,6 +201,11 @@ impl SignatureState {
         self.profile == profile
             && Arc::ptr_eq(&self.pod.spec, &pod.spec)
             && self.pod.namespace == pod.namespace
+    }
+
+    /// Whether its pods name the same claims.
+    pub(crate) fn claims(&self) -> Claims {
+        self.claims
     }
 
     /// The pod that the signature was made for.
@@ -230,7 +245,7 @@ impl SignatureState {
     }
 
     /// Brings everything up to date with the cluster, for this pod of the signature. `None` if the signature must be compiled anew,
-    /// because something other than pods has changed.
+    /// because something other than pods has changed; until then it stays so.
     pub(crate) fn catch_up(
         &mut self,
         cluster: &Cluster,
@@ -242,10 +257,11 @@ impl SignatureState {
             return None;
         }
         if self.scope != scope {
-            self.scope = scope;
-            if let Some(moment) = self.known_at.take() {
+            if let Some(moment) = self.known_at {
                 cluster.changes().since(moment).map(drop)?;
             }
+            self.scope = scope;
+            self.known_at = None;
         }
         let current = self.known_at == Some(cluster.changes().now());
         if self.has_opaque() {
@@ -679,9 +695,26 @@ impl SignatureState {
     }
 }
 
+/// Where pods have claims of their own, those who do not look at claims get to see none.
+fn compile(profile: &Profile, cluster: &Cluster, pod: &Arc<Pod>, claims: Claims) -> Option<CompiledProfile> {
+    if pod.spec.has_ephemeral_claims() {
+        return profile.compile(cluster, pod, Claims::Differ);
+    }
+    match pod.spec.without_claim_names() {
+        Some(spec) if claims == Claims::Differ => {
+            let pod = Arc::new(Pod { spec: Arc::new(spec), ..(**pod).clone() });
+            profile.compile(cluster, &pod, claims)
+        }
+        _ => profile.compile(cluster, pod, Claims::Same),
+    }
+}
+
 /// How claims and volumes stand, if they matter to a pod.
-fn storage(cluster: &Cluster, pod: &Pod) -> Option<u64> {
-    let matters = pod.spec.volumes.iter().any(Volume::is_bound_to_nodes);
+fn storage(cluster: &Cluster, pod: &Pod, claims: Claims) -> Option<u64> {
+    // Who looks at claims of a pod's own is asked for every pod.
+    let matters = claims == Claims::Same
+        && !pod.spec.has_ephemeral_claims()
+        && pod.spec.volumes.iter().any(Volume::is_bound_to_nodes);
     matters.then(|| cluster.storage_revision())
 }
 

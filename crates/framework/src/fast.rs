@@ -203,10 +203,25 @@ pub trait OpaqueScore: Send + Sync {
     ) -> Result<(), PluginFailed>;
 }
 
+/// Whether the pods of a signature name the same claims. Those of a StatefulSet are alike but for the names of their claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claims {
+    /// They do, or name none.
+    Same,
+    /// Each has claims of its own.
+    Differ,
+}
+
 /// A filter plugin that has a fast form.
 pub trait FastFilter: Send + Sync {
     /// The filter for pods like this one.
     fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart>;
+
+    /// Whether it looks at the claims to volumes that a pod names. Where pods are alike but for those, it is compiled for each of
+    /// them, and others once for all, for a pod whose claims have no names.
+    fn reads_claims(&self) -> bool {
+        false
+    }
 }
 
 /// A score plugin that has a fast form.

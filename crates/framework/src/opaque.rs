@@ -7,7 +7,7 @@ use supercargo_model::{Cluster, NodeInfo, Pod};
 
 use crate::{
     Code, Prepared, ScoreInput, Status,
-    fast::{CLOSED, OPEN, OpaqueFilter, OpaqueScore, PluginFailed},
+    fast::{CLOSED, Compiled, FastFilter, FilterPart, OPEN, OpaqueFilter, OpaqueScore, PluginFailed},
     points::{
         Filter, MAX_SCORE, MIN_SCORE, NormalizeScore, PreFilter, PreFilterOutcome, PreScore, PreScoreOutcome,
         Score,
@@ -65,6 +65,28 @@ impl OpaqueFilter for PluginFilter {
                 Err(status) if status.code == Code::Error => return Err(PluginFailed),
                 Err(_) => open[node.id.index()] = CLOSED,
             }
+        }
+        Ok(())
+    }
+}
+
+/// A plugin that has a fast form, compiled for every pod: what it looks at differs from pod to pod.
+pub(crate) struct CompiledForEach {
+    pub(crate) fast: Arc<dyn FastFilter>,
+    /// For pods that it has no fast form for.
+    pub(crate) otherwise: PluginFilter,
+}
+
+impl OpaqueFilter for CompiledForEach {
+    fn close(&mut self, cluster: &Cluster, pod: &Arc<Pod>, open: &mut [f64]) -> Result<(), PluginFailed> {
+        match self.fast.clone().compile_filter(cluster, pod) {
+            Compiled::Idle => {}
+            Compiled::Part(FilterPart::Fixed(mut filter) | FilterPart::ByNode(mut filter)) => {
+                filter.close(cluster, open);
+            }
+            Compiled::Part(FilterPart::ByDomain(mut filter)) => filter.close(cluster, open),
+            Compiled::Part(FilterPart::Opaque(mut filter)) => return filter.close(cluster, pod, open),
+            Compiled::NoFastForm => return self.otherwise.close(cluster, pod, open),
         }
         Ok(())
     }

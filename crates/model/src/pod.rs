@@ -248,6 +248,23 @@ pub struct ExtendedDemand {
 const ENTRY_BYTES: usize = 96;
 
 impl PodSpec {
+    /// The same without the names of the claims to volumes; `None` if it names none.
+    pub fn without_claim_names(&self) -> Option<Self> {
+        let names_claim = |volume: &Volume| matches!(volume.source, VolumeSource::Claim { .. });
+        self.volumes.iter().any(names_claim).then(|| {
+            let mut same = self.clone();
+            for volume in same.volumes.iter_mut().filter(|volume| names_claim(volume)) {
+                volume.source = VolumeSource::Claim { name: Name::default() };
+            }
+            same
+        })
+    }
+
+    /// Whether it has volumes whose claims are named after the pod, so that each pod has claims of its own.
+    pub fn has_ephemeral_claims(&self) -> bool {
+        self.volumes.iter().any(|volume| volume.source == VolumeSource::Ephemeral)
+    }
+
     /// Knows from here on how much memory it takes.
     fn weighed(mut self) -> Self {
         let terms = |affinity: &PodAffinity| -> usize {

@@ -8,12 +8,7 @@ use supercargo_framework::{
     points::ScoreNode,
     vector::vectorized,
 };
-use supercargo_model::{Cluster, NodeId, Pod, columns::TaintClass, storage::VolumeSource};
-
-/// Whether a pod has claims that are named after it: pods of its template have others.
-pub(crate) fn has_claims_of_its_own(pod: &Pod) -> bool {
-    pod.spec.volumes.iter().any(|volume| volume.source == VolumeSource::Ephemeral)
-}
+use supercargo_model::{Cluster, NodeId, Pod, columns::TaintClass};
 
 /// A filter that lets some nodes pass, whatever runs on them. A signature that has volumes is compiled anew whenever claims or
 /// volumes change.

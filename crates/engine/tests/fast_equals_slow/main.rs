@@ -17,7 +17,7 @@ use supercargo_model::{AlreadyBound, Cluster, Key, Name, NodeId, Pod, changes::M
 
 use devices::put_devices;
 use events::event;
-use objects::{node, pod, storage, too_large};
+use objects::{node, pod, sibling, storage, too_large};
 use profiles::profile;
 
 const RUNS: u64 = 630;
@@ -135,6 +135,24 @@ impl Twins {
         assert_eq!((fast.seed, fast.evaluated()), (slow.seed, slow.evaluated()), "{at}");
         if fast.brief.is_some() {
             assert_eq!(self.fast.inspect().verdicts(pod), Some(slow.verdicts), "{at}");
+        }
+    }
+}
+
+impl Twins {
+    /// Pods that differ in the names of their claims from one to the next.
+    fn compare_siblings(&mut self, scene: &Scene, random: &mut Random, waiting: &[Arc<Pod>], at: &str) {
+        for (i, of) in waiting.iter().enumerate() {
+            let name = format!("sibling-{}", random.0);
+            let Some((pod, claims)) = sibling(random, of, &name).filter(|_| random.chance(2)) else {
+                continue;
+            };
+            for claim in claims {
+                self.fast.cluster_mut().put(claim.clone());
+                self.slow.cluster_mut().put(claim);
+            }
+            let pod = self.fast.admit(Arc::new(pod));
+            self.compare(scene, &pod, &format!("{at}, sibling of {i}"));
         }
     }
 }
@@ -264,6 +282,9 @@ fn run(seed: u64) -> (usize, usize, usize, PathCounts) {
         if random.chance(5) {
             twins.try_some(&mut random, &waiting, &mut tried, &format!("seed {seed}, step {step}"));
             assert_eq!(log(&twins.fast, began[0]), log(&twins.slow, began[1]), "seed {seed}, step {step}");
+        }
+        if scene.volumes {
+            twins.compare_siblings(&scene, &mut random, &waiting, &format!("seed {seed}, step {step}"));
         }
         // Not always all of them, so that some fall behind and have more to catch up with.
         for (i, pod) in waiting.iter().enumerate() {

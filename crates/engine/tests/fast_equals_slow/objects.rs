@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use supercargo_model::{
     Name, Node, Pod, Timestamp,
     object::Object,
+    storage::VolumeSource,
     testing::{Random, object},
 };
 
@@ -328,6 +329,24 @@ pub(crate) fn storage(random: &mut Random, nodes: usize, shapes: usize) -> Objec
                      "source": {"persistentVolumeName": random.one(&["v1", "v2"])}}}),
     };
     object(written).object()
+}
+
+/// A pod like another but for its name and the claims it names, as pods of a StatefulSet are, and those claims, most of which
+/// exist; `None` if that one names none.
+pub(crate) fn sibling(random: &mut Random, of: &Pod, name: &str) -> Option<(Pod, Vec<Object>)> {
+    let (mut spec, mut claims) = ((*of.spec).clone(), Vec::new());
+    for volume in &mut spec.volumes {
+        if let VolumeSource::Claim { name: claim_name } = &mut volume.source {
+            *claim_name = format!("{name}-{}", volume.name).into();
+            let mode = if random.chance(8) { "ReadWriteOncePod" } else { "ReadWriteOnce" };
+            if !random.chance(10) {
+                let written = claim(claim_name, random.one(&["", "v1", "v2"]), &json!([mode]));
+                claims.push(object(written).object());
+            }
+        }
+    }
+    let pod = Pod { name: name.into(), uid: name.into(), spec: Arc::new(spec), ..of.clone() };
+    (pod.spec.volumes != of.spec.volumes).then_some((pod, claims))
 }
 
 fn claim(name: &str, volume: &str, modes: &Value) -> Value {

@@ -6,8 +6,8 @@ use supercargo_model::{Cluster, Name, Pod};
 
 use super::{FilterStep, Named, Profile, ScoreStep};
 use crate::{
-    fast::{Compiled, FilterPart, RawScores, ScorePart},
-    opaque::{PluginFilter, PluginScore},
+    fast::{Claims, Compiled, FilterPart, RawScores, ScorePart},
+    opaque::{CompiledForEach, PluginFilter, PluginScore},
     points::PreFilter,
 };
 
@@ -20,9 +20,9 @@ pub struct CompiledProfile {
 }
 
 impl Profile {
-    /// The profile for pods like this one: plugins in their fast form where they have one, the others as they are.
-    /// `None` if only the full path can run it.
-    pub fn compile(&self, cluster: &Cluster, pod: &Arc<Pod>) -> Option<CompiledProfile> {
+    /// The profile for pods like this one, which name the same claims or claims of their own: plugins in their fast form where
+    /// they have one, the others as they are. `None` if only the full path can run it.
+    pub fn compile(&self, cluster: &Cluster, pod: &Arc<Pod>, claims: Claims) -> Option<CompiledProfile> {
         // A PreFilter without its Filter can still refuse pods.
         let filtered = |named: &Named<dyn PreFilter>| self.filter.iter().any(|step| step.name == named.name);
         if !self.pre_filter.iter().all(filtered) {
@@ -31,6 +31,13 @@ impl Profile {
         let mut filters = Vec::new();
         let mut opaque = Vec::new();
         for step in &self.filter {
+            if claims == Claims::Differ
+                && let Some(fast) = step.fast.clone().filter(|fast| fast.reads_claims())
+            {
+                let filter = CompiledForEach { fast, otherwise: self.plugin_filter(step) };
+                opaque.push((step.name.clone(), FilterPart::Opaque(Box::new(filter))));
+                continue;
+            }
             match step.fast.clone().map_or(Compiled::NoFastForm, |fast| fast.compile_filter(cluster, pod)) {
                 Compiled::Idle => {}
                 Compiled::Part(part) => filters.push((step.name.clone(), part)),
@@ -53,10 +60,14 @@ impl Profile {
     }
 
     fn opaque_filter(&self, step: &FilterStep) -> FilterPart {
-        FilterPart::Opaque(Box::new(PluginFilter {
+        FilterPart::Opaque(Box::new(self.plugin_filter(step)))
+    }
+
+    fn plugin_filter(&self, step: &FilterStep) -> PluginFilter {
+        PluginFilter {
             prepare: step.prepared.map(|index| self.pre_filter[index].plugin.clone()),
             filter: step.plugin.clone(),
-        }))
+        }
     }
 
     fn opaque_score(&self, step: &ScoreStep) -> ScorePart {

@@ -20,9 +20,10 @@ pub(super) struct DomainCounts {
 impl DomainCounts {
     /// Adds to the count of a node's domain. Whether the domain came to have somebody by that, or nobody.
     pub(super) fn add(&mut self, node: &Node, key: &Name, by: i64) -> bool {
-        let Some(value) = node.labels.get(key) else {
-            return false;
-        };
+        node.labels.get(key).is_some_and(|value| self.add_to(key, value, by))
+    }
+
+    fn add_to(&mut self, key: &Name, value: &Name, by: i64) -> bool {
         let before = self.get(key, value);
         match (before, before + by) {
             (0, 0) => {}
@@ -42,8 +43,13 @@ impl DomainCounts {
 
     /// Counts all pods of a class, each so many times.
     pub(super) fn add_class(&mut self, cluster: &Cluster, class: &PodClass, key: &Name, times: i64) {
+        let Some(column) = cluster.label_columns().get(key) else {
+            return;
+        };
         for (node, count) in class.nodes() {
-            self.add(&cluster.node_at(node).node, key, times * i64::from(count));
+            if let Some(value) = column.value(column.of(node)) {
+                self.add_to(key, value, times * i64::from(count));
+            }
         }
     }
 
@@ -56,8 +62,11 @@ impl DomainCounts {
     /// The domains that somebody is in, by key and value; those counted since a copy was made may come twice.
     pub(super) fn occupied(&self) -> impl Iterator<Item = (&Name, &Name)> {
         let domains = self.shared.iter().chain(&self.since);
-        let domains = domains.flat_map(|(key, by_value)| by_value.keys().map(move |value| (key, value)));
-        domains.filter(|(key, value)| self.get(key, value) > 0)
+        let domains = domains.flat_map(|(key, by_value)| by_value.iter().map(move |domain| (key, domain)));
+        let is_whole = self.since.is_empty();
+        let count = move |key, value, count| if is_whole { count } else { self.get(key, value) };
+        let occupied = domains.filter(move |(key, (value, in_part))| count(key, value, **in_part) > 0);
+        occupied.map(|(key, (value, _))| (key, value))
     }
 
     /// Whether nobody is counted.

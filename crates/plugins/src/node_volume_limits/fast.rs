@@ -19,7 +19,6 @@ use super::{
     attachable::{Attachable, MissingClaim, attachable_volumes, attached_by_node},
     limits, may_be_attached,
 };
-use crate::fast_parts::has_claims_of_its_own;
 
 /// The volumes of one driver, by place.
 struct Driver {
@@ -171,7 +170,7 @@ impl Wanted {
     }
 }
 
-/// Asked for every pod: pods of a template may have claims that are named after them.
+/// Asked for every pod: what is attached changes with each.
 struct LimitsFilter(Arc<NodeVolumeLimits>);
 
 impl OpaqueFilter for LimitsFilter {
@@ -189,13 +188,16 @@ impl OpaqueFilter for LimitsFilter {
 
 impl FastFilter for NodeVolumeLimits {
     fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
-        let is_limited = || cluster.has_csi_nodes() || has_claims_of_its_own(pod);
         let can_be_told = || attachable_volumes(cluster, pod, false, MissingClaim::Refuses).is_ok();
-        if !pod.spec.volumes.iter().any(may_be_attached) || !is_limited() && can_be_told() {
+        if !pod.spec.volumes.iter().any(may_be_attached) || !cluster.has_csi_nodes() && can_be_told() {
             Compiled::Idle
         } else {
             Compiled::Part(FilterPart::Opaque(Box::new(LimitsFilter(self))))
         }
+    }
+
+    fn reads_claims(&self) -> bool {
+        true
     }
 }
 

@@ -22,7 +22,7 @@ use supercargo_framework::{
 use supercargo_manifest::Problems;
 use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
 
-use crate::fast_parts::{OnlyNodes, WhyNot, has_claims_of_its_own};
+use crate::fast_parts::{OnlyNodes, WhyNot};
 
 mod assumed;
 pub mod bind;
@@ -201,8 +201,8 @@ impl FastFilter for VolumeBinding {
     fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
         let claims = match claims_of_pod(cluster, pod) {
             Ok(claims) if claims.is_empty() => return Compiled::Idle,
-            Ok(claims) if !has_claims_of_its_own(pod) => claims,
-            _ => return Compiled::NoFastForm,
+            Ok(claims) => claims,
+            Err(_) => return Compiled::NoFastForm,
         };
         match PodClaims::of(cluster, &claims) {
             Ok(claims) if !claims.are_migrated() => match claims.nodes(cluster) {
@@ -211,6 +211,10 @@ impl FastFilter for VolumeBinding {
             },
             _ => Compiled::NoFastForm,
         }
+    }
+
+    fn reads_claims(&self) -> bool {
+        true
     }
 }
 

@@ -204,6 +204,10 @@ impl FastFilter for VolumeRestrictions {
         let is_free = |claims: BTreeSet<Name>| claims.is_empty() && disks(pod).next().is_none();
         if single_pod_claims(cluster, pod).is_ok_and(is_free) { Compiled::Idle } else { Compiled::NoFastForm }
     }
+
+    fn reads_claims(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -213,6 +213,10 @@ impl FastFilter for VolumeZone {
             }
         }
     }
+
+    fn reads_claims(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]
