@@ -273,6 +273,14 @@ impl FastPath {
         let nodes = input.state.cluster.order();
         let start = input.start % nodes.len();
         found.clear();
+        if signature.open_count() == nodes.len() && kept_free.is_empty() {
+            // The first ones are as good as any.
+            let enough = enough.min(nodes.len());
+            let later = &nodes[start..nodes.len().min(start + enough)];
+            found.extend_from_slice(later);
+            found.extend_from_slice(&nodes[..enough - later.len()]);
+            return (!found.is_empty()).then_some(enough);
+        }
         let mut looked_at = 0;
         for id in nodes[start..].iter().chain(&nodes[..start]) {
             if signature.is_open(*id) && kept_free.binary_search(id).is_err() {

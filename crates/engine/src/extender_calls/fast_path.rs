@@ -45,8 +45,9 @@ pub(crate) struct ExtenderCallMemory {
     asked: Option<AskedPlaces>,
     /// By place in the cluster: the place in a call.
     by_node: Vec<u32>,
-    /// The place in a call of each node that is left.
+    /// The place in a call of each node that is left; not worked out where the nodes are those of the call, in its order.
     places: Vec<u32>,
+    are_as_asked: bool,
     /// The totals of the nodes that are left, with the extenders' points.
     totals: Vec<i64>,
     /// The nodes that are left, if they are all that were found.
@@ -97,11 +98,11 @@ impl ExtenderCallMemory {
         if !asked.is_current(cluster) {
             return None;
         }
-        self.places.clear();
-        if self.all.as_ref().is_some_and(|all| Arc::ptr_eq(all, &asked.ids)) {
-            self.places.extend(0..found.len() as u32);
+        self.are_as_asked = self.all.as_ref().is_some_and(|all| Arc::ptr_eq(all, &asked.ids));
+        if self.are_as_asked {
             return Some(());
         }
+        self.places.clear();
         self.by_node.clear();
         self.by_node.resize(cluster.columns().len(), NOT_ASKED);
         for (place, id) in asked.ids.iter().enumerate() {
@@ -111,9 +112,20 @@ impl ExtenderCallMemory {
         Some(())
     }
 
-    /// Keeps the nodes whose places in the call will do.
-    fn keep(&mut self, found: &mut Vec<NodeId>, will_do: impl Fn(usize) -> bool) {
-        let will_do = |place: &u32| *place != NOT_ASKED && will_do(*place as usize);
+    /// Keeps the nodes that were asked about and passed, by their places in the call; without a word about that, all of them.
+    fn keep(&mut self, found: &mut Vec<NodeId>, passed: Option<&[bool]>) {
+        if self.are_as_asked {
+            let all_pass =
+                |passed: &[bool]| passed.len() >= found.len() && passed.iter().all(|passed| *passed);
+            if passed.is_none_or(all_pass) {
+                return;
+            }
+            self.places.clear();
+            self.places.extend(0..found.len() as u32);
+            self.are_as_asked = false;
+        }
+        let passes = |place: usize| passed.is_none_or(|passed| passed.get(place) == Some(&true));
+        let will_do = |place: &u32| *place != NOT_ASKED && passes(*place as usize);
         if self.places.iter().all(will_do) {
             return;
         }
@@ -121,6 +133,20 @@ impl ExtenderCallMemory {
         let mut places = self.places.iter();
         found.retain(|_| places.next().is_some_and(will_do));
         self.places.retain(will_do);
+    }
+
+    /// Adds an extender's points, which go by place in the call, to the totals of the nodes that are left.
+    fn add_points(&mut self, points: &[i64], weight: i64) {
+        let add = |sum: &mut i64, points: i64| {
+            *sum = sum.saturating_add(points.saturating_mul(SCALE).saturating_mul(weight));
+        };
+        if self.are_as_asked {
+            self.totals.iter_mut().zip(points).for_each(|(sum, points)| add(sum, *points));
+            return;
+        }
+        for (sum, place) in self.totals.iter_mut().zip(&self.places) {
+            add(sum, points.get(*place as usize).copied().unwrap_or(0));
+        }
     }
 }
 
@@ -182,7 +208,7 @@ impl FastPath {
                 }
                 Some(_) => return None,
             };
-            memory.keep(found, |place| sieved.passed.get(place) == Some(&true));
+            memory.keep(found, Some(&sieved.passed));
             if found.is_empty() {
                 return None;
             }
@@ -199,7 +225,7 @@ impl FastPath {
             None => {}
             Some(scored) => {
                 memory.line_up(cluster, found, &scored, answers)?;
-                memory.keep(found, |_| true);
+                memory.keep(found, None);
                 if found.is_empty() {
                     return None;
                 }
@@ -211,9 +237,8 @@ impl FastPath {
         if signature.has_failed() {
             return None;
         }
-        let sums = &mut memory.totals;
-        sums.clear();
-        sums.extend(totals.iter().map(|total| *total as i64));
+        memory.totals.clear();
+        memory.totals.extend(totals.iter().map(|total| *total as i64));
         for (extender, said) in answers.scores.iter().filter(|_| counts && found.len() > 1) {
             let points = match said {
                 Said::Yes(points) => points,
@@ -221,12 +246,9 @@ impl FastPath {
                 Said::Failed(_) => return None,
             };
             let weight = i64::from(input.settings.extenders[*extender].weight.unwrap_or(0));
-            for (sum, place) in sums.iter_mut().zip(&memory.places) {
-                let points = points.get(*place as usize).copied().unwrap_or(0);
-                *sum = sum.saturating_add(points.saturating_mul(SCALE).saturating_mul(weight));
-            }
+            memory.add_points(points, weight);
         }
-        let (node, total, ties) = pick_among(input, found, sums, best)?;
+        let (node, total, ties) = pick_among(input, found, &memory.totals, best)?;
         laps.end(profile);
         let node = cluster.node_at(node).name().clone();
         let placement = Placement::On { node, total, ties, feasible: found.len(), evaluated: looked_at };
