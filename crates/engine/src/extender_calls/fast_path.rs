@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use supercargo_framework::vector::vectorized;
 use supercargo_model::{Cluster, Name, NodeId};
 
 use super::{ExtenderAnswers, ExtenderCall, Filtered, PlaceStep, Revision, SCALE, Said, interested};
@@ -58,7 +59,7 @@ impl ExtenderCallMemory {
     /// The nodes that were found, kept: the same list as the last time if they are the same.
     fn keep_found(&mut self, found: &[NodeId]) -> Arc<[NodeId]> {
         let last = self.asked.as_ref().map(|asked| &asked.ids);
-        let ids = last.filter(|ids| ***ids == *found).cloned().unwrap_or_else(|| found.into());
+        let ids = last.filter(|ids| are_same(ids, found)).cloned().unwrap_or_else(|| found.into());
         self.all = Some(ids.clone());
         ids
     }
@@ -115,9 +116,7 @@ impl ExtenderCallMemory {
     /// Keeps the nodes that were asked about and passed, by their places in the call; without a word about that, all of them.
     fn keep(&mut self, found: &mut Vec<NodeId>, passed: Option<&[bool]>) {
         if self.are_as_asked {
-            let all_pass =
-                |passed: &[bool]| passed.len() >= found.len() && passed.iter().all(|passed| *passed);
-            if passed.is_none_or(all_pass) {
+            if passed.is_none_or(|passed| passed.len() >= found.len() && all(passed)) {
                 return;
             }
             self.places.clear();
@@ -148,6 +147,23 @@ impl ExtenderCallMemory {
             add(sum, points.get(*place as usize).copied().unwrap_or(0));
         }
     }
+}
+
+/// Whether all are true. To stop at the first that is not would cost more: usually there is none.
+fn all(passed: &[bool]) -> bool {
+    vectorized(
+        #[inline(always)]
+        || passed.iter().fold(true, |all, passed| all & passed),
+    )
+}
+
+/// Whether two lists are the same; usually they are.
+fn are_same(one: &[NodeId], other: &[NodeId]) -> bool {
+    one.len() == other.len()
+        && vectorized(
+            #[inline(always)]
+            || one.iter().zip(other).fold(true, |same, (one, other)| same & (one == other)),
+        )
 }
 
 impl FastPath {
