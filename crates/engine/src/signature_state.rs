@@ -607,8 +607,11 @@ impl SignatureState {
                 same_for_all += column.weight * normalized(column.normalization, column.bounds, score);
             }
         }
-        self.base.clear();
-        self.base.resize(self.open.len(), same_for_all);
+        self.base.resize(self.open.len(), 0.0);
+        vectorized(
+            #[inline(always)]
+            || self.base.fill(same_for_all),
+        );
         for column in &mut self.columns {
             column.stale = true;
             if column.is_restless() {

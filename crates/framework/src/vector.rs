@@ -374,9 +374,29 @@ pub fn sum_with_tops(
 pub fn open_with_tops(totals: &mut Vec<f64>, tops: &mut Tops, base: &[f64], open: &[f64]) {
     totals.resize(base.len(), 0.0);
     tops.resize(base.len());
-    // Without a formula the column is not looked at.
-    let columns = SumWithTops { totals, tops, base, open, column: base, weight: 0.0 };
-    Arch::new().dispatch(Points { columns, points: |_| 0.0 });
+    Arch::new().dispatch(OpenWithTops { totals, tops, base, open });
+}
+
+struct OpenWithTops<'a> {
+    totals: &'a mut [f64],
+    tops: &'a mut Tops,
+    base: &'a [f64],
+    open: &'a [f64],
+}
+
+impl WithSimd for OpenWithTops<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let blocks = self.totals.chunks_mut(BLOCK).zip(self.base.chunks(BLOCK)).zip(self.open.chunks(BLOCK));
+        for (((totals, base), open), top) in blocks.zip(&mut self.tops.highest) {
+            for ((total, base), open) in totals.iter_mut().zip(base).zip(open) {
+                *total = base + open;
+            }
+            *top = highest_of(simd, totals);
+        }
+    }
 }
 
 struct SumWithTops<'a> {

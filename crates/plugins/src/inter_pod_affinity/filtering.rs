@@ -216,9 +216,19 @@ impl Counts {
         self.required.is_empty
     }
 
-    /// Whether the pod has terms about pods nearby.
-    pub(super) fn wants_somebody_near(&self) -> bool {
-        !self.required.near_keys.is_empty()
+    /// The topology keys of the pod's terms about pods nearby.
+    pub(super) fn near_keys(&self) -> &[Name] {
+        &self.required.near_keys
+    }
+
+    /// The values of a key whose domains have somebody that the pod wants near.
+    pub(super) fn occupied_near(&self, key: &Name) -> impl Iterator<Item = &Name> {
+        self.affinity.occupied().filter(move |(other, _)| *other == key).map(|(_, value)| value)
+    }
+
+    /// Whether the pod is the first of a group that wants to be together: it may go anywhere.
+    pub(super) fn is_first_of_its_group(&self) -> bool {
+        self.affinity.is_empty() && self.required.near_itself
     }
 
     /// The nodes that the pod must not be on because of who is in their domains; some may come more than once.
@@ -262,8 +272,7 @@ impl Counts {
                 Some(value) => pods_exist &= self.affinity.get(key, value) > 0,
             }
         }
-        // The first of a group that wants to be together may go anywhere.
-        pods_exist || (self.affinity.is_empty() && self.required.near_itself)
+        pods_exist || self.is_first_of_its_group()
     }
 
     pub(super) fn satisfies_anti_affinity(&self, node: &Node) -> bool {

@@ -1,12 +1,16 @@
 //! The fast form of requirements: how many pods are in each domain that this one must be near to, or far from.
 
-use std::sync::Arc;
+use std::{iter::repeat, sync::Arc};
 
 use supercargo_framework::{
     Status,
     fast::{CLOSED, Compiled, DomainFilter, FastFilter, FilterPart, NodeFilter, OPEN},
 };
-use supercargo_model::{Cluster, Name, NodeId, Pod, changes::PodChange};
+use supercargo_model::{
+    Cluster, Name, NodeId, Pod,
+    changes::PodChange,
+    label_columns::{ABSENT, LabelColumn},
+};
 
 use super::{InterPodAffinity, filtering::Counts};
 
@@ -29,11 +33,25 @@ impl Required {
         for node in self.counts.far_from(cluster) {
             self.closed[node.index()] = CLOSED;
         }
-        if self.counts.wants_somebody_near() {
-            for node in cluster.columns().live.iter() {
-                if !self.counts.satisfies_affinity(&cluster.node_at(node).node) {
-                    self.closed[node.index()] = CLOSED;
-                }
+        for key in self.counts.near_keys().to_vec() {
+            self.close_where_nobody_is_near(cluster, &key);
+        }
+    }
+
+    /// Closes the nodes that have nobody in their domain whom the pod wants near; the first of a group that wants to be together
+    /// may go wherever there is a domain.
+    fn close_where_nobody_is_near(&mut self, cluster: &Cluster, key: &Name) {
+        let column = cluster.label_columns().get(key);
+        let mut will_do = vec![self.counts.is_first_of_its_group(); column.map_or(0, LabelColumn::range)];
+        for value in self.counts.occupied_near(key) {
+            if let Some(number) = column.and_then(|column| column.number(value)) {
+                will_do[number as usize] = true;
+            }
+        }
+        let numbers = column.map_or(&[][..], LabelColumn::numbers).iter().copied().chain(repeat(ABSENT));
+        for (closed, number) in self.closed.iter_mut().zip(numbers) {
+            if number == ABSENT || !will_do[number as usize] {
+                *closed = CLOSED;
             }
         }
     }
