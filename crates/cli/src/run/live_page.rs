@@ -277,8 +277,12 @@ mod tests {
         let known = format!("known={}", known["generation"].as_str().expect("a generation"));
 
         // What the views ask for again and again while they are seen.
-        let again =
-            [(NOW_PATH, ""), (DECISIONS_PATH, "limit=15"), (QUEUE_PATH, "limit=500"), (CLUSTER_PATH, &known)];
+        let again = [
+            (NOW_PATH, ""),
+            (DECISIONS_PATH, "limit=15"),
+            (QUEUE_PATH, "limit=500"),
+            (CLUSTER_PATH, known.as_str()),
+        ];
         let mut answers: Vec<BTreeSet<(usize, usize)>> = vec![BTreeSet::new(); again.len()];
         for _ in 0..100 {
             for (seen, (path, query)) in answers.iter_mut().zip(again) {
