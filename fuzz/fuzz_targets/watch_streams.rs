@@ -590,6 +590,10 @@ impl World for FuzzedWorld {
         self.executor().spawn(self.process, task);
     }
 
+    fn spawn_aside(&self, task: BoxFuture<'static, ()>) {
+        self.spawn(task);
+    }
+
     fn send(&self, request: Request) -> BoxFuture<'static, Result<Reply, Unanswered>> {
         let timeout = self.sleep(request.timeout);
         match self.server().reply(&request) {

@@ -5,6 +5,7 @@ mod objects;
 mod screen;
 mod story;
 mod stream;
+mod world;
 
 use std::{
     collections::BTreeMap,
@@ -18,6 +19,7 @@ use supercargo_framework::registry::Registry;
 use supercargo_live::{
     real::{RealWorld, RestConfig},
     scheduler::{inspector::Inspector, records::Follower},
+    world::SharedWorld,
 };
 use supercargo_manifest::{Problem, Problems};
 use supercargo_model::Cluster;
@@ -36,6 +38,7 @@ use objects::{ACCELERATORS, ZONE_LABEL, cores, node};
 use screen::{DemoFigures, DemoScreen, ZoneLoad, microseconds};
 use story::Story;
 use stream::{LIFETIME, PodStream};
+use world::DemoWorld;
 
 const TICK: Duration = Duration::from_millis(50);
 /// How long a round of the story takes, at most.
@@ -90,10 +93,12 @@ pub(crate) fn run(options: &Options, console: &mut Console, registry: &Registry)
     let outcome = runtime.block_on(async {
         tokio::spawn(stop_on_signal(stop.clone()));
         let access = RestConfig { master: Some(cluster.url()), ..RestConfig::default() };
-        let world = RealWorld::open(&access).await.map_err(Problems::from)?;
+        let machine = RealWorld::open(&access).await.map_err(Problems::from)?;
+        let url = machine.server().to_owned();
+        let world: SharedWorld = Arc::new(DemoWorld::new(machine, cluster.in_process()));
         let title = format!("demo, {} nodes", options.nodes);
         let page = (options.page_port, title);
-        let watched = start_watched(world, &loaded, registry, page, stop.clone()).await?;
+        let watched = start_watched((world, &url), &loaded, registry, page, stop.clone()).await?;
         console.line(format!("the page:  {}", watched.address))?;
         console.line(format!("kubectl:   kubectl --server {} get pods -o wide", cluster.url()))?;
         console.line("")?;
@@ -264,7 +269,9 @@ impl<'d> Demo<'d> {
     async fn list_waits(&self) -> Vec<(String, String)> {
         let queue = self.inspector.queue().await.unwrap_or_default();
         let refused = queue.iter().filter_map(|pod| Some((&pod.pod.name, pod.last_failure.as_ref()?)));
-        let told = refused.map(|(pod, failure)| (pod.to_string(), failure.message.to_string()));
+        // The first sentence says why; what follows is about preemption.
+        let why = |message: &str| message.split(". ").next().unwrap_or(message).to_owned();
+        let told = refused.map(|(pod, failure)| (pod.to_string(), why(&failure.message)));
         told.take(SHOWN_WAITING).collect()
     }
 }

@@ -27,7 +27,7 @@ use supercargo_sim::explanation::Explanation;
 
 pub(crate) use cluster_columns::{ClusterColumns, ClusterLook};
 pub(crate) use configuration::ShownConfiguration;
-pub(crate) use memo::Memo;
+pub(crate) use memo::{Memo, Written};
 pub(crate) use node_detail::NodeDetail;
 pub(crate) use score_table::ScoreTable;
 
@@ -74,8 +74,8 @@ pub(crate) fn about(kind: &str, title: &str, live: bool) -> QueryAnswer {
 
 /// An answer.
 pub(crate) fn json_answer(value: &impl serde::Serialize) -> QueryAnswer {
-    match serde_json::to_string(value) {
-        Ok(text) => QueryAnswer::Json(text),
+    match serde_json::to_vec(value) {
+        Ok(text) => QueryAnswer::Json(text.into()),
         Err(error) => QueryAnswer::Unavailable(error.to_string()),
     }
 }

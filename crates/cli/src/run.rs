@@ -127,11 +127,11 @@ async fn schedule(
     let measured = MetricsMeter::new(configuration, &checked.gates, &options.disabled_metrics);
     let (spans, exporter) = tracing_export(&options.tracing, &measured)?.unzip();
     let measured = Arc::new(measured.with_spans(spans));
-    let world: SharedWorld = Arc::new(MeteredWorld::new(real, &measured));
+    let world: SharedWorld = Arc::new(MeteredWorld::real(real, &measured));
     let beside = Beside::start()?;
     // With connections of its own and no limit, so that the lease never waits behind other requests.
     let own_access = RestConfig { queries_per_second: None, ..access };
-    let beside_world: SharedWorld = Arc::new(MeteredWorld::new(open(&own_access).await?, &measured));
+    let beside_world: SharedWorld = Arc::new(MeteredWorld::real(open(&own_access).await?, &measured));
     let exporting = exporter.map(|exporter| beside.enter(|| tokio::spawn(exporter.run(stop.clone()))));
     let lease = beside.enter(|| campaign(&beside_world, configuration));
     let informers = InformerHealth::default();
@@ -228,7 +228,7 @@ async fn reviewer(
             None => Ok(own_world.clone()),
             Some(file) => {
                 let access = RestConfig { kubeconfig: Some(file.clone()), master: None, ..own.clone() };
-                let world: SharedWorld = Arc::new(MeteredWorld::new(open(&access).await?, measured));
+                let world: SharedWorld = Arc::new(MeteredWorld::real(open(&access).await?, measured));
                 Ok(world)
             }
         }

@@ -111,7 +111,7 @@ async fn ask_scheduler(world: SharedWorld, url: Arc<str>, path: &'static str, qu
         Err(error) => return QueryAnswer::Unavailable(format!("{url} does not answer: {error}")),
     };
     match reply.status {
-        200 => QueryAnswer::Json(String::from_utf8_lossy(&reply.body).into_owned()),
+        200 => QueryAnswer::Json(reply.body),
         400 => QueryAnswer::BadRequest(said(&reply.body)),
         404 => QueryAnswer::NotFound(said(&reply.body)),
         401 | 403 => QueryAnswer::Unavailable(format!(

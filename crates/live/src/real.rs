@@ -32,7 +32,7 @@ use futures_util::{
     FutureExt,
     future::{BoxFuture, Either, select},
 };
-use http::{HeaderMap, StatusCode, Uri, header};
+use http::StatusCode;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use jiff::Timestamp;
@@ -42,9 +42,7 @@ pub use endpoint::Endpoint;
 use supercargo_extender::body::{self, Read};
 use supercargo_manifest::Problem;
 
-use crate::world::{
-    Lines, MAX_REFUSAL_BYTES, MAX_REPLY_BYTES, MAX_RETRY_AFTER, Refused, Reply, Request, Unanswered, World,
-};
+use crate::world::{Lines, MAX_REFUSAL_BYTES, MAX_REPLY_BYTES, Refused, Reply, Request, Unanswered, World};
 use connections::{Connections, Trusted};
 use credentials::Credentials;
 use target::Target;
@@ -207,18 +205,7 @@ impl Server {
 
     /// Sends a request and reads the head of its answer.
     async fn call(&self, request: Request) -> Result<Response, Unanswered> {
-        let unsent =
-            |error: &dyn std::fmt::Display| Unanswered::NotSent(format!("{}: {error}", request.path));
-        let uri: Uri = format!("{}{}", self.base, request.path).parse().map_err(|e| unsent(&e))?;
-        let mut wire = http::Request::builder()
-            .method(request.method.as_str())
-            .uri(uri)
-            .header(header::ACCEPT, "application/json")
-            .header(header::USER_AGENT, USER_AGENT);
-        if !request.body.is_empty() {
-            wire = wire.header(header::CONTENT_TYPE, request.content_type.as_str());
-        }
-        let mut wire = wire.body(Full::new(request.body.clone())).map_err(|e| unsent(&e))?;
+        let mut wire = request.to_http(&self.base, USER_AGENT)?.map(Full::new);
         let credential = self.credentials.current().await.map_err(Unanswered::NotSent)?;
         self.credentials.sign(&credential, wire.headers_mut());
         let answer = self.connections.client(&credential).request(wire).await;
@@ -231,12 +218,11 @@ impl Server {
     }
 
     async fn read(&self, response: Response) -> Result<Reply, Unanswered> {
-        let status = response.status().as_u16();
-        let retry_after = retry_after(response.headers());
-        let refuses = !response.status().is_success();
+        let (head, body) = response.into_parts();
+        let refuses = !head.status.is_success();
         let max_bytes = if refuses { MAX_REFUSAL_BYTES } else { MAX_REPLY_BYTES };
-        let reply = |body: Vec<u8>| Reply { status, body: body.into(), retry_after };
-        match body::read(response.into_body(), max_bytes).await {
+        let reply = |body: Vec<u8>| Reply::from_http(&head, body);
+        match body::read(body, max_bytes).await {
             Ok(Read::Whole(body)) => Ok(reply(body)),
             Ok(Read::Beginning(body)) if refuses => Ok(reply(body)),
             Ok(Read::Beginning(_)) => {
@@ -260,10 +246,4 @@ impl Server {
             }
         }
     }
-}
-
-/// The server's wish in whole seconds, as far as it is heeded; dates are not sent by API servers.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
-    Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
 }

@@ -210,6 +210,10 @@ impl World for FakeWorld {
         inner.woken.lock().unwrap().insert(id);
     }
 
+    fn spawn_aside(&self, task: BoxFuture<'static, ()>) {
+        self.spawn(task);
+    }
+
     fn send(&self, request: Request) -> BoxFuture<'static, Result<Reply, Unanswered>> {
         let timeout = self.sleep(request.timeout);
         match self.answer(&request) {

@@ -11,6 +11,7 @@ use futures_util::{
     future::{AbortHandle, BoxFuture, Either, abortable, select},
     stream::BoxStream,
 };
+use http::{HeaderMap, Uri, header};
 use jiff::Timestamp;
 use supercargo_manifest::clip;
 use tokio::sync::oneshot;
@@ -58,9 +59,7 @@ pub trait World: Send + Sync + 'static {
     fn spawn(&self, task: BoxFuture<'static, ()>);
 
     /// Runs a task that may block its thread, so that nobody else is held up.
-    fn spawn_aside(&self, task: BoxFuture<'static, ()>) {
-        self.spawn(task);
-    }
+    fn spawn_aside(&self, task: BoxFuture<'static, ()>);
 
     /// Lets other tasks run, and takes in what has come by network meanwhile.
     fn yield_now(&self) -> BoxFuture<'static, ()> {
@@ -180,6 +179,21 @@ impl Request {
     pub fn within(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
+
+    /// As it goes over the wire, to a server at `base`: scheme, host and whatever path comes before the API's own.
+    pub fn to_http(&self, base: &str, user_agent: &str) -> Result<http::Request<Bytes>, Unanswered> {
+        let unsent = |error: &dyn fmt::Display| Unanswered::NotSent(format!("{}: {error}", self.path));
+        let uri: Uri = format!("{base}{}", self.path).parse().map_err(|error| unsent(&error))?;
+        let mut wire = http::Request::builder()
+            .method(self.method.as_str())
+            .uri(uri)
+            .header(header::ACCEPT, "application/json")
+            .header(header::USER_AGENT, user_agent);
+        if !self.body.is_empty() {
+            wire = wire.header(header::CONTENT_TYPE, self.content_type.as_str());
+        }
+        wire.body(self.body.clone()).map_err(|error| unsent(&error))
+    }
 }
 
 impl fmt::Display for Request {
@@ -205,6 +219,11 @@ impl Reply {
         Self { status, body: body.into(), retry_after: None }
     }
 
+    /// What came over the wire.
+    pub fn from_http(head: &http::response::Parts, body: impl Into<Bytes>) -> Self {
+        Self { status: head.status.as_u16(), body: body.into(), retry_after: retry_after(&head.headers) }
+    }
+
     /// Whether what was asked for has been done.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
@@ -221,6 +240,12 @@ impl Reply {
             Err(_) => String::from_utf8_lossy(&self.body[..self.body.len().min(MAX_TOLD_BYTES)]).into_owned(),
         }
     }
+}
+
+/// The server's wish in whole seconds, as far as it is heeded; dates are not sent by API servers.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
 }
 
 /// A request without answer.

@@ -234,6 +234,29 @@ pub struct Requests {
 impl PodDemand {
     /// All the sums.
     pub fn requests(&self) -> Requests {
+        if !self.is_plain() {
+            return self.requests_by_rules();
+        }
+        let all = demanded(&self.sum(Rules::default()));
+        Requests {
+            held_or_default_milli_cpu: all.milli_cpu,
+            held_or_default_memory: all.memory,
+            held: all.clone(),
+            score: all.clone(),
+            fit: all,
+        }
+    }
+
+    /// Whether no rule makes a difference, as for nearly all pods: each sum is then that of what the containers ask for.
+    fn is_plain(&self) -> bool {
+        let is_plain = |container: &ContainerDemand| {
+            container.status.is_none()
+                && [CPU, MEMORY].iter().all(|name| container.requests.contains_key(*name))
+        };
+        self.pod_level.is_empty() && self.containers.iter().chain(&self.init_containers).all(is_plain)
+    }
+
+    fn requests_by_rules(&self) -> Requests {
         let held_rules = Rules { status: true, pod_level: true, ..Rules::default() };
         let held = self.sum(held_rules);
         let pod_level_set = self.pod_level.keys().any(|name| is_pod_level(name));
@@ -356,5 +379,42 @@ fn add(list: &mut ResourceList, more: &ResourceList) {
 fn raise(list: &mut ResourceList, other: &ResourceList) {
     for (name, quantity) in other {
         list.entry(name.clone()).and_modify(|most| *most = (*most).max(*quantity)).or_insert(*quantity);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asks(amounts: &[(&str, i64)]) -> ContainerDemand {
+        let requests = amounts.iter().map(|(name, amount)| ((*name).into(), Quantity::from_value(*amount)));
+        ContainerDemand { requests: requests.collect(), ..ContainerDemand::default() }
+    }
+
+    #[test]
+    fn where_no_rule_makes_a_difference_one_sum_is_all_of_them() {
+        let both = || asks(&[(CPU, 2), (MEMORY, 100), ("example.com/gpu", 1)]);
+        let sidecar = ContainerDemand { sidecar: true, ..both() };
+        let resized = ContainerDemand { status: Some(ResizeStatus::default()), ..both() };
+        let containers =
+            |all: &[ContainerDemand]| PodDemand { containers: all.to_vec(), ..PodDemand::default() };
+        let list = |amount: i64| ResourceList::from([(CPU.into(), Quantity::from_value(amount))]);
+        for (demand, is_plain) in [
+            (PodDemand::default(), true),
+            (containers(&[both(), both()]), true),
+            (PodDemand { init_containers: vec![sidecar, both()], ..containers(&[both()]) }, true),
+            (PodDemand { overhead: list(1), ..containers(&[both()]) }, true),
+            (containers(&[asks(&[(CPU, -1), (MEMORY, 5)])]), true),
+            (containers(&[both(), asks(&[(CPU, 2)])]), false),
+            (PodDemand { init_containers: vec![asks(&[])], ..containers(&[both()]) }, false),
+            (PodDemand { pod_level: list(7), ..containers(&[both()]) }, false),
+            (containers(&[resized]), false),
+        ] {
+            assert_eq!(demand.is_plain(), is_plain, "{demand:?}");
+            assert_eq!(demand.requests(), demand.requests_by_rules(), "{demand:?}");
+        }
+        // 2 + 2 cores, 100 + 100 bytes, and no container lacks a default.
+        let two = containers(&[both(), both()]).requests();
+        assert_eq!((two.fit.milli_cpu, two.held_or_default_memory, two.score.memory), (4000, 200, 200));
     }
 }

@@ -13,6 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use bytes::Bytes;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
@@ -68,8 +69,9 @@ pub type ListPods = Arc<dyn Fn() -> Vec<PodResources> + Send + Sync>;
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    fn parse(text: Option<&str>) -> Self {
-        let pairs = form_urlencoded::parse(text.unwrap_or_default().as_bytes());
+    /// What stands behind the question mark of an address.
+    pub fn parse(text: &str) -> Self {
+        let pairs = form_urlencoded::parse(text.as_bytes());
         Self(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
     }
 
@@ -92,8 +94,8 @@ impl Query {
 /// What is answered to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryAnswer {
-    /// This, as JSON.
-    Json(String),
+    /// This, as JSON. Many may be answered with the same bytes.
+    Json(Bytes),
     /// What was asked for does not exist.
     NotFound(String),
     /// The question makes no sense.
@@ -160,7 +162,9 @@ impl Routes {
 
     /// With a path that answers questions in JSON.
     pub fn answers(self, path: &'static str, answers: AnswerQueries) -> Self {
-        let answer = async move |RawQuery(query): RawQuery| answers(Query::parse(query.as_deref())).await;
+        let answer = async move |RawQuery(query): RawQuery| {
+            answers(Query::parse(query.as_deref().unwrap_or_default())).await
+        };
         Self(self.0.route(path, get(answer)))
     }
 
@@ -201,6 +205,6 @@ fn exposition(text: String) -> Response {
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response()
 }
 
-fn json(text: String) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+fn json(text: impl Into<Bytes>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text.into()).into_response()
 }

@@ -157,7 +157,7 @@ impl SimulatedWorld {
         request: Request,
     ) -> impl Future<Output = Result<http::Response<ResponseBody>, Unanswered>> + use<> {
         let (clock, server, link) = (self.clock.clone(), self.server.clone(), self.link.clone());
-        let (timeout, wire) = (request.timeout, wire(&request, &self.user_agent));
+        let (timeout, wire) = (request.timeout, request.to_http("", &self.user_agent));
         let (answer, answered) = oneshot::channel();
         let executor = self.executor.clone();
         let (network, patience) = (self.network, self.clock.clone());
@@ -213,17 +213,6 @@ fn whole(answer: &ResponseBody) -> Bytes {
         ResponseBody::Whole(Some(body)) => body.clone(),
         ResponseBody::Whole(None) | ResponseBody::Lines(_) => Bytes::new(),
     }
-}
-
-fn wire(request: &Request, user_agent: &str) -> Result<http::Request<Bytes>, Unanswered> {
-    let built = http::Request::builder()
-        .method(request.method.as_str())
-        .uri(&request.path)
-        .header(header::ACCEPT, "application/json")
-        .header(header::USER_AGENT, user_agent)
-        .header(header::CONTENT_TYPE, request.content_type.as_str())
-        .body(request.body.clone());
-    built.map_err(|error| Unanswered::NotSent(format!("{}: {error}", request.path)))
 }
 
 fn broken(error: io::Error) -> Unanswered {
@@ -309,6 +298,10 @@ impl World for SimulatedWorld {
         if let Some(executor) = self.executor.upgrade() {
             executor.spawn(self.process, task);
         }
+    }
+
+    fn spawn_aside(&self, task: BoxFuture<'static, ()>) {
+        self.spawn(task);
     }
 
     fn send(&self, request: Request) -> BoxFuture<'static, Result<Reply, Unanswered>> {

@@ -22,6 +22,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::failure::StatusError;
 use crate::faults::{FaultPlan, FaultRule, Faults, ServerAction};
 use crate::http::{self, ResponseBody, Server};
+use crate::in_process::InProcessClient;
 use crate::object::{self, as_map};
 use crate::options::TestClusterOptions;
 use crate::patch::PatchKind;
@@ -76,6 +77,12 @@ impl TestCluster {
     /// Where it listens, such as `http://127.0.0.1:40123`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// The way to ask it from this process without a connection.
+    pub fn in_process(&self) -> InProcessClient {
+        let threads = self.runtime.as_ref().expect("it is there until this is dropped").handle().clone();
+        InProcessClient::new(self.api_server.clone(), threads)
     }
 
     /// Waits until the condition holds.

@@ -73,6 +73,7 @@ mod events;
 mod failure;
 mod faults;
 mod http;
+mod in_process;
 mod object;
 mod options;
 mod patch;
@@ -91,6 +92,7 @@ pub use cluster::{ApiServer, ClusterBackup, FaultControl, SeenChange, TestCluste
 pub use failure::StatusError;
 pub use faults::{Fault, FaultPlan, FaultRule, ServerAction};
 pub use http::ResponseBody;
+pub use in_process::InProcessClient;
 pub use options::{BindingAnswer, DeviceDriver, Kubelets, TestClusterOptions};
 pub use patch::PatchKind;
 pub use referee::{AcceptedBinding, Violation};

@@ -30,6 +30,8 @@ const MAX_SPARE: usize = 2000;
 const MAX_CLAIMING: usize = 100;
 /// How the names of pods that claim accelerators begin.
 const INFERENCE: &str = "infer-";
+/// How the names of pods that give way begin.
+const SPARE: &str = "spare-";
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +61,17 @@ const CHAPTERS: [(f64, Chapter); 9] = [
 ];
 
 impl Chapter {
+    /// Until when, as a part of the round, it waits for the end of what it follows on: on a busy machine things take longer.
+    fn waits_until(self) -> Option<f64> {
+        Some(match self {
+            Self::Fail => 0.5,
+            Self::Recover => 0.62,
+            Self::Preempt => 0.85,
+            Self::CleanUp => 0.98,
+            Self::Fill | Self::Wait | Self::Update | Self::Devices | Self::Crowd => return None,
+        })
+    }
+
     /// What there is to see in it.
     fn shows(self) -> Option<&'static str> {
         Some(match self {
@@ -103,6 +116,8 @@ pub(super) struct Story<'c> {
     /// How many pods claim two accelerators each: half of them are taken.
     claiming: usize,
     failed: Option<FailedNode>,
+    /// All GPUs are taken: a pod was refused one.
+    is_crowded: bool,
     made: Vec<String>,
     /// The chapters that have begun.
     begun: BTreeSet<Chapter>,
@@ -126,6 +141,7 @@ impl<'c> Story<'c> {
             replicas: (nodes / 10).clamp(6, 300),
             claiming: (accelerators(nodes) / 4).min(MAX_CLAIMING),
             failed: None,
+            is_crowded: false,
             made: Vec::new(),
             begun: BTreeSet::new(),
             seen: BTreeMap::new(),
@@ -144,8 +160,8 @@ impl<'c> Story<'c> {
             if now < begins(part) {
                 return Ok(());
             }
-            // A node fails when the update is through, unless that takes until the node should be back.
-            if chapter == Chapter::Fail && now < begins(CHAPTERS[self.next + 1].0) && !self.is_updated()? {
+            let may_wait = chapter.waits_until().is_some_and(|part| now < begins(part));
+            if may_wait && !self.is_time_for(chapter)? {
                 return Ok(());
             }
             self.next = (self.next + 1) % CHAPTERS.len();
@@ -153,6 +169,17 @@ impl<'c> Story<'c> {
             self.begun.insert(chapter);
             self.round += usize::from(self.next == 0);
         }
+    }
+
+    /// Whether what a chapter follows on is over.
+    fn is_time_for(&self, chapter: Chapter) -> Result<bool, Problem> {
+        Ok(match chapter {
+            Chapter::Fail => self.is_updated()?,
+            Chapter::Recover => self.failed.as_ref().is_none_or(|failed| failed.back >= failed.lost),
+            Chapter::Preempt => self.is_crowded,
+            Chapter::CleanUp => self.placed_urgent >= URGENT * (self.round + 1),
+            _ => true,
+        })
     }
 
     async fn begin(&mut self, chapter: Chapter, now: Duration) -> Result<(), Problem> {
@@ -374,7 +401,8 @@ impl<'c> Story<'c> {
         });
         let free = usize::try_from(free.await.unwrap_or(0)).unwrap_or(0);
         let count = (free + TOO_MANY).min(MAX_SPARE);
-        let names: Vec<String> = (0..count).map(|i| format!("spare-{}-{i:04}", self.round)).collect();
+        let names: Vec<String> = (0..count).map(|i| format!("{SPARE}{}-{i:04}", self.round)).collect();
+        self.is_crowded = false;
         self.made.extend(names.iter().cloned());
         self.beside(move |cluster| cluster.create_many(names.iter().map(|name| spare(name)))).await?;
         self.tell(
@@ -433,6 +461,7 @@ impl<'c> Story<'c> {
                 let first = message.split(". ").next().unwrap_or(message);
                 self.seen.insert(Chapter::Wait, format!("{pod}, because {first}"));
             }
+            RecordKind::Failed { .. } if pod.starts_with(SPARE) => self.is_crowded = true,
             RecordKind::Decided { node, feasible, .. } if pod.starts_with("urgent-") => {
                 self.placed_urgent += 1;
                 let seen = format!(

@@ -1,7 +1,13 @@
-//! An answer that many ask for, worked out once for all who ask within a while.
+//! An answer that many ask for, worked out and written once for all who ask within a while.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
+use bytes::Bytes;
+use supercargo_server::QueryAnswer;
 use tokio::sync::Mutex;
 
 /// No answer is older, however long it takes to work out.
@@ -48,6 +54,37 @@ impl<T> Memo<T> {
     }
 }
 
+/// So many forms of an answer are kept: pages ask for few, and whoever makes them up must not fill the memory.
+const MAX_FORMS: usize = 8;
+
+/// What was seen, with the answers that were written from it, each form once.
+pub(crate) struct Written<T> {
+    seen: T,
+    answers: std::sync::Mutex<BTreeMap<String, Bytes>>,
+}
+
+impl<T> Written<T> {
+    pub(crate) fn new(seen: T) -> Self {
+        Self { seen, answers: std::sync::Mutex::default() }
+    }
+
+    /// The answer in a form; `write` makes it if nobody has asked for it yet.
+    pub(crate) fn answer(&self, form: &str, write: impl FnOnce(&T) -> QueryAnswer) -> QueryAnswer {
+        // It is written under the lock: who comes meanwhile waits for it, rather than to write it as well.
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = answers.get(form) {
+            return QueryAnswer::Json(known.clone());
+        }
+        let answer = write(&self.seen);
+        if let QueryAnswer::Json(text) = &answer
+            && answers.len() < MAX_FORMS
+        {
+            answers.insert(form.to_owned(), text.clone());
+        }
+        answer
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -76,5 +113,28 @@ mod tests {
         assert_eq!(ask().await.as_deref(), Some(&1));
         clock.set(Duration::from_millis(2010));
         assert_eq!(ask().await.as_deref(), Some(&2));
+    }
+
+    #[test]
+    fn an_answer_is_written_once_in_each_form_and_few_forms_are_kept() {
+        let (written, writes) = (Written::new(7), Cell::new(0));
+        let ask = |form: &str| {
+            written.answer(form, |seen| {
+                writes.set(writes.get() + 1);
+                if form == "wrong" {
+                    return QueryAnswer::BadRequest(form.to_owned());
+                }
+                QueryAnswer::Json(format!("[{seen},{form:?}]").into())
+            })
+        };
+        for _ in 0..100 {
+            assert_eq!(ask("a"), QueryAnswer::Json(Bytes::from_static(b"[7,\"a\"]")));
+            assert_eq!(ask("b"), QueryAnswer::Json(Bytes::from_static(b"[7,\"b\"]")));
+        }
+        assert_eq!(writes.get(), 2);
+        ask("wrong");
+        (0..100).for_each(|form| drop(ask(&form.to_string())));
+        assert_eq!(written.answers.lock().unwrap().len(), MAX_FORMS);
+        assert!(!written.answers.lock().unwrap().contains_key("wrong"));
     }
 }

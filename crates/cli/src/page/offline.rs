@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use supercargo_config::Configuration;
 use supercargo_engine::Placement;
@@ -52,7 +53,7 @@ pub(crate) struct OfflineAnswers<'r> {
     events: HelpfulEvents,
     configuration: ShownConfiguration,
     summary: Value,
-    kept: VecDeque<(String, String)>,
+    kept: VecDeque<(String, Bytes)>,
 }
 
 impl<'r> OfflineAnswers<'r> {
@@ -162,10 +163,10 @@ impl<'r> OfflineAnswers<'r> {
         Ok(answer)
     }
 
-    fn keep(&mut self, question: String, text: String) {
+    fn keep(&mut self, question: String, text: Bytes) {
         self.kept.push_back((question, text));
         let bytes =
-            |kept: &VecDeque<(String, String)>| -> usize { kept.iter().map(|(_, text)| text.len()).sum() };
+            |kept: &VecDeque<(String, Bytes)>| -> usize { kept.iter().map(|(_, text)| text.len()).sum() };
         while bytes(&self.kept) > MAX_KEPT_BYTES && self.kept.pop_front().is_some() {}
     }
 }

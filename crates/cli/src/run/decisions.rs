@@ -104,9 +104,7 @@ impl Asked {
         let wanted =
             kept.records.iter().rev().filter(|record| pod.as_ref().is_none_or(|pod| record.pod == *pod));
         let decisions: Vec<Value> = wanted.take(limit).map(|record| self.brief(record)).collect();
-        QueryAnswer::Json(
-            json!({"decisions": decisions, "kept": kept.records.len(), "lost": kept.lost}).to_string(),
-        )
+        page::json_answer(&json!({"decisions": decisions, "kept": kept.records.len(), "lost": kept.lost}))
     }
 
     /// When something happened, by the wall clock.

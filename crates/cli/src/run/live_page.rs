@@ -1,7 +1,8 @@
 //! The page's answers of a running scheduler.
 //!
 //! Figures are read from what is counted anyway. Whatever the deciding thread has to be asked for is asked once for all
-//! pages that are open; only who wants a pod explained asks it for himself.
+//! pages that are open, and what is answered is written once for all of them; only who wants a pod explained, or a node in
+//! detail, asks it for himself.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,13 +22,14 @@ use super::{
 use crate::page::{
     self, ABOUT_PATH, CLUSTER_PATH, CONFIGURATION_PATH, ClusterColumns, ClusterLook, DECISIONS_PATH,
     EXPLAIN_PATH, HelpfulEvents, Memo, NODE_PATH, NOW_PATH, NodeDetail, PATHS, QUEUE_PATH,
-    ShownConfiguration,
+    ShownConfiguration, Written,
 };
 
 /// How long an answer does for everybody who asks.
 const CLUSTER_AGE: Duration = Duration::from_secs(1);
 const QUEUE_AGE: Duration = Duration::from_millis(500);
 const NOW_AGE: Duration = Duration::from_millis(500);
+const DECISIONS_AGE: Duration = Duration::from_millis(500);
 
 /// The part of the time that answers may take, of the deciding thread and of the one beside it.
 const DECIDING_PART: u32 = 50;
@@ -41,9 +43,11 @@ pub(super) struct LivePage {
     configuration: ShownConfiguration,
     /// What kind of scheduler this is, and what it schedules.
     about: (&'static str, String),
-    cluster: Memo<ClusterColumns>,
-    queue: Memo<Vec<QueueRecord>>,
-    now: Memo<serde_json::Value>,
+    cluster: Memo<Written<ClusterColumns>>,
+    queue: Memo<Written<Vec<QueueRecord>>>,
+    now: Memo<Written<serde_json::Value>>,
+    /// The last ones of all pods; those of one pod are looked up for who asks.
+    decisions: Memo<Written<()>>,
     events: OnceCell<HelpfulEvents>,
     /// When it began, by the world's uptime.
     began: Duration,
@@ -67,6 +71,7 @@ impl LivePage {
             cluster: Memo::new(CLUSTER_AGE, DECIDING_PART),
             queue: Memo::new(QUEUE_AGE, DECIDING_PART),
             now: Memo::new(NOW_AGE, BESIDE_PART),
+            decisions: Memo::new(DECISIONS_AGE, BESIDE_PART),
             events: OnceCell::new(),
         })
     }
@@ -91,7 +96,8 @@ impl LivePage {
                 EXPLAIN_PATH => self.asked.explain(&query).await,
                 CONFIGURATION_PATH => self.configuration.answer(&query),
                 NOW_PATH => self.now().await.unwrap_or_else(stopped),
-                DECISIONS_PATH => self.asked.decisions(&query),
+                DECISIONS_PATH if query.get("pod").is_some() => self.asked.decisions(&query),
+                DECISIONS_PATH => self.last_decisions(&query).await.unwrap_or_else(stopped),
                 _ => QueryAnswer::NotFound(format!("there is nothing at {path}")),
             }
         })
@@ -108,10 +114,11 @@ impl LivePage {
     async fn cluster(&self, query: &Query) -> Option<QueryAnswer> {
         let look = async || {
             let look = self.inspector().ask(|engine, _| ClusterLook::new(engine.cluster())).await?;
-            Some(ClusterColumns::new(look))
+            Some(Written::new(ClusterColumns::new(look)))
         };
         let columns = self.cluster.get(|| self.world().uptime(), look).await?;
-        Some(page::json_answer(&columns.since(query.get("known"))))
+        let known = query.get("known");
+        Some(columns.answer(known.unwrap_or_default(), |columns| page::json_answer(&columns.since(known))))
     }
 
     async fn node(&self, query: &Query) -> Option<QueryAnswer> {
@@ -131,8 +138,16 @@ impl LivePage {
             events.ok_or(())
         };
         let events = self.events.get_or_try_init(events).await.ok()?;
-        let queue = self.queue.get(|| self.world().uptime(), async || self.inspector().queue().await).await?;
-        Some(self.asked.queue(&queue, events, query))
+        let look = async || Some(Written::new(self.inspector().queue().await?));
+        let queue = self.queue.get(|| self.world().uptime(), look).await?;
+        let limit = query.get("limit").unwrap_or_default();
+        Some(queue.answer(limit, |queue| self.asked.queue(queue, events, query)))
+    }
+
+    async fn last_decisions(&self, query: &Query) -> Option<QueryAnswer> {
+        let last = self.decisions.get(|| self.world().uptime(), async || Some(Written::new(()))).await?;
+        let limit = query.get("limit").unwrap_or_default();
+        Some(last.answer(limit, |()| self.asked.decisions(query)))
     }
 
     async fn now(&self) -> Option<QueryAnswer> {
@@ -144,10 +159,10 @@ impl LivePage {
                 None => json!({"state": "alone"}),
                 Some(lease) => json!({"state": leadership(lease.state()), "holder": lease.holder()}),
             };
-            Some(figures)
+            Some(Written::new(figures))
         };
         let figures = self.now.get(|| self.world().uptime(), figures).await?;
-        Some(page::json_answer(&*figures))
+        Some(figures.answer("", |figures| page::json_answer(figures)))
     }
 }
 
@@ -157,5 +172,129 @@ fn leadership(state: LeadershipState) -> &'static str {
         LeadershipState::Waiting => "standby",
         LeadershipState::Lost => "lost",
         LeadershipState::Released => "released",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use jiff::Timestamp;
+    use supercargo_live::{
+        real::{RealWorld, RestConfig},
+        world::{Lines, Refused, Reply, Request, Unanswered, World},
+    };
+    use supercargo_manifest::Problems;
+    use supercargo_scheduler::{Election, RunningScheduler, SchedulerOptions, start};
+    use supercargo_testcluster::{TestCluster, TestClusterOptions};
+
+    use super::*;
+    use crate::run::{decisions::KeptDecisions, feature_gates::FeatureGates};
+
+    /// A world whose clock stands still: nothing that is kept for a while becomes too old.
+    struct StandsStill(SharedWorld);
+
+    impl World for StandsStill {
+        fn now(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH
+        }
+
+        fn uptime(&self) -> Duration {
+            Duration::from_secs(60)
+        }
+
+        fn sleep(&self, span: Duration) -> BoxFuture<'static, ()> {
+            self.0.sleep(span)
+        }
+
+        fn random(&self) -> u64 {
+            self.0.random()
+        }
+
+        fn spawn(&self, task: BoxFuture<'static, ()>) {
+            self.0.spawn(task);
+        }
+
+        fn spawn_aside(&self, task: BoxFuture<'static, ()>) {
+            self.0.spawn_aside(task);
+        }
+
+        fn send(&self, request: Request) -> BoxFuture<'static, Result<Reply, Unanswered>> {
+            self.0.send(request)
+        }
+
+        fn watch(&self, request: Request) -> BoxFuture<'static, Result<Lines, Refused>> {
+            self.0.watch(request)
+        }
+    }
+
+    /// Some nodes, and a pod that fits none of them.
+    fn cluster() -> TestCluster {
+        let cluster = TestCluster::start(TestClusterOptions::default()).expect("a port");
+        let nodes = (0..20).map(|i| {
+            json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("n{i}")},
+                   "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}})
+        });
+        let whale = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "whale", "namespace": "default"},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "64"}}}]}});
+        cluster.create_many(nodes.chain([whale])).expect("they are well");
+        cluster
+    }
+
+    async fn page_of(cluster: &TestCluster) -> (RunningScheduler, Arc<LivePage>) {
+        let registry = supercargo_plugins::registry();
+        let configuration = supercargo_config::default_configuration(&registry).expect("the defaults");
+        let access = RestConfig { master: Some(cluster.url()), ..RestConfig::default() };
+        let world: SharedWorld = Arc::new(RealWorld::open(&access).await.expect("it is there"));
+        let gates = FeatureGates::parse(&[]).expect("none");
+        let measured = Arc::new(MetricsMeter::new(&configuration, &gates, &[]));
+        let setup = SchedulerOptions {
+            election: Election::Never,
+            meter: measured.clone(),
+            watcher: measured.clone(),
+            ..Default::default()
+        };
+        let running = start(&world, &configuration, &registry, setup).expect("it starts");
+        let asked = Asked {
+            kept: KeptDecisions::new(running.records(), 100, 1 << 20),
+            inspector: running.inspector().clone(),
+            configuration: Arc::new(configuration.clone()),
+            world: Arc::new(StandsStill(world)),
+        };
+        let shown = ShownConfiguration::new(&configuration, &Problems::default(), &registry);
+        let page = LivePage::new(asked, measured, None, shown, ("live", String::new()));
+        running.synced().wait_for(|synced| *synced).await.expect("it reads all");
+        (running, page)
+    }
+
+    #[tokio::test]
+    async fn a_hundred_pages_ask_the_deciding_thread_what_one_does() {
+        let cluster = cluster();
+        let (running, page) = page_of(&cluster).await;
+        let known = page.cluster(&Query::default()).await.expect("it runs");
+        let QueryAnswer::Json(known) = known else { panic!("{known:?}") };
+        let known: serde_json::Value = serde_json::from_slice(&known).expect("JSON");
+        let known = format!("known={}", known["generation"].as_str().expect("a generation"));
+
+        // What the views ask for again and again while they are seen.
+        let again = [
+            (NOW_PATH, ""),
+            (DECISIONS_PATH, "limit=15"),
+            (QUEUE_PATH, "limit=500"),
+            (CLUSTER_PATH, known.as_str()),
+        ];
+        let mut answers: Vec<BTreeSet<(usize, usize)>> = vec![BTreeSet::new(); again.len()];
+        for _ in 0..100 {
+            for (seen, (path, query)) in answers.iter_mut().zip(again) {
+                let answer = page.clone().answer(path, Query::parse(query)).await;
+                let QueryAnswer::Json(text) = answer else { panic!("{path}: {answer:?}") };
+                seen.insert((text.as_ptr() as usize, text.len()));
+            }
+        }
+        // One look at the nodes, one at the queue, and once for what helps those who wait.
+        assert_eq!(running.inspector().asked(), 3);
+        // The same bytes for all: nothing was written again.
+        assert_eq!(answers.iter().map(BTreeSet::len).collect::<Vec<_>>(), [1, 1, 1, 1]);
+        running.stop().await;
     }
 }

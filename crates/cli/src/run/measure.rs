@@ -13,7 +13,7 @@ use supercargo_framework::{Code, event::ClusterEvent, handle::AwaitOutcome, regi
 use supercargo_live::{
     real::RealWorld,
     scheduler::meter::{self, Attempted, DecidedBy, Meter, QueueStats},
-    world::{self, Lines, Refused, Reply, Request, Unanswered, World},
+    world::{self, Lines, Refused, Reply, Request, SharedWorld, Unanswered, World},
 };
 use supercargo_model::{Name, Pod};
 use supercargo_server::{
@@ -362,7 +362,7 @@ fn status(code: Option<Code>) -> Status {
 
 /// The world, with every request counted.
 pub(crate) struct MeteredWorld {
-    world: RealWorld,
+    world: SharedWorld,
     client: Arc<ApiClient>,
     metrics: Arc<Metrics>,
     /// What has been watched so far, by path.
@@ -370,11 +370,17 @@ pub(crate) struct MeteredWorld {
 }
 
 impl MeteredWorld {
-    /// Counts what goes through a world.
-    pub(crate) fn new(world: RealWorld, measured: &MetricsMeter) -> Self {
-        let host = world.server().trim_start_matches("https://").trim_start_matches("http://");
+    /// Counts what goes through a world, to the API server at this address.
+    pub(crate) fn new(world: SharedWorld, server: &str, measured: &MetricsMeter) -> Self {
+        let host = server.trim_start_matches("https://").trim_start_matches("http://");
         let client = Arc::new(measured.metrics.api.client(host));
         Self { world, client, metrics: measured.metrics.clone(), watched: Mutex::default() }
+    }
+
+    /// The same for the real world.
+    pub(crate) fn real(world: RealWorld, measured: &MetricsMeter) -> Self {
+        let server = world.server().to_owned();
+        Self::new(Arc::new(world), &server, measured)
     }
 
     /// Whatever is watched for the second time is watched again.
@@ -408,6 +414,10 @@ impl World for MeteredWorld {
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
         self.world.spawn(task);
+    }
+
+    fn spawn_aside(&self, task: BoxFuture<'static, ()>) {
+        self.world.spawn_aside(task);
     }
 
     fn yield_now(&self) -> BoxFuture<'static, ()> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use supercargo_config::Loaded;
 use supercargo_framework::registry::Registry;
-use supercargo_live::{real::RealWorld, world::SharedWorld};
+use supercargo_live::world::SharedWorld;
 use supercargo_manifest::{Problem, Problems};
 use supercargo_scheduler::{Election, RunningScheduler, SchedulerOptions, start};
 use supercargo_server::metrics::Metrics;
@@ -34,9 +34,10 @@ pub(crate) struct WatchedScheduler {
     _beside: Beside,
 }
 
-/// Starts a scheduler, and its page on this port of loopback; both end with `stop`.
+/// Starts a scheduler in a world whose API server is at this address, and its page on this port of loopback; both end with
+/// `stop`.
 pub(crate) async fn start_watched(
-    world: RealWorld,
+    (world, server): (SharedWorld, &str),
     loaded: &Loaded,
     registry: &Registry,
     (port, title): (u16, String),
@@ -45,7 +46,7 @@ pub(crate) async fn start_watched(
     let configuration = &loaded.configuration;
     let gates = FeatureGates::parse(&[])?;
     let measured = Arc::new(MetricsMeter::new(configuration, &gates, &[]));
-    let world: SharedWorld = Arc::new(MeteredWorld::new(world, &measured));
+    let world: SharedWorld = Arc::new(MeteredWorld::new(world, server, &measured));
     let setup = SchedulerOptions {
         election: Election::Never,
         meter: measured.clone(),

@@ -1,6 +1,13 @@
 //! Questions about what the scheduler knows, from other threads: answered between decisions.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use supercargo_engine::{Decision, Engine, Explained, PendingPod, QueuePlace, Refusal, SchedulingQueue};
 use supercargo_framework::profile::Profile;
@@ -14,7 +21,10 @@ pub(super) type Question = Box<dyn FnOnce(&mut Scheduler) + Send>;
 
 /// Asks the scheduler while it runs. Every answer is `None` when it has stopped. Nobody is scheduled while it answers.
 #[derive(Clone)]
-pub struct Inspector(mpsc::UnboundedSender<Report>);
+pub struct Inspector {
+    scheduler: mpsc::UnboundedSender<Report>,
+    asked: Arc<AtomicU64>,
+}
 
 /// A pod that has no node yet: where it waits, since when, and why.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,7 +149,7 @@ impl Scheduler {
 
     /// The way to ask it while it runs.
     pub fn inspector(&self) -> Inspector {
-        Inspector(self.report_to.clone())
+        Inspector { scheduler: self.report_to.clone(), asked: Arc::default() }
     }
 
     fn waiting(&self, pending: &PendingPod<'_>) -> QueueRecord {
@@ -178,6 +188,11 @@ impl Scheduler {
 }
 
 impl Inspector {
+    /// How many questions were asked through this and its clones.
+    pub fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
+    }
+
     /// What the scheduler's state says. It should be a short look: what takes time is done with the answer.
     pub async fn ask<T: Send + 'static>(
         &self,
@@ -234,7 +249,8 @@ impl Inspector {
             // Whoever asked may have gone.
             drop(reply.send(question(scheduler)));
         });
-        self.0.send(Report::Asked(question)).ok()?;
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.scheduler.send(Report::Asked(question)).ok()?;
         answer.await.ok()
     }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::follow::ChangeFollower;
-use super::workloads::{PAUSE, all};
+use super::workloads::{PAUSE, PAUSE_FOR_WORK, all};
 use crate::StatusError;
 use crate::api::{Api, Caller, DeleteOptions, ObjectAddress};
 use crate::object::{self, as_map, at, items, list_at, map_at, name, namespace, text, uid};
 use crate::resource::{PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
-use crate::store::StoredObject;
+use crate::store::{EventType, StoreEvent, StoredObject};
 
 const CONTROLLER: &str = "resourceclaim-controller";
 /// Keeps a claim for as long as it is allocated.
@@ -27,6 +27,7 @@ pub(super) async fn run(api: Arc<Api>) {
     let mut templates = ChangeFollower::new(&api, &RESOURCE_CLAIM_TEMPLATES);
     // Pods whose template is not there yet, or that somebody else has changed meanwhile.
     let mut waiting: BTreeSet<(String, String)> = BTreeSet::new();
+    let (mut pause, mut is_unfinished) = (PAUSE, false);
     loop {
         tokio::select! {
             biased;
@@ -34,21 +35,36 @@ pub(super) async fn run(api: Arc<Api>) {
             () = claims.changed() => {}
             () = templates.changed() => {}
         }
-        api.time.sleep(PAUSE).await;
-        let changed = pods.read(&api);
-        let wanting = changed.iter().filter(|pod| !items(&pod.value, &["spec", "resourceClaims"]).is_empty());
+        api.time.sleep(pause).await;
+        let began = api.time.uptime();
+        let changed = pods.follow(&api);
+        let wants = |pod: &StoredObject| !items(&pod.value, &["spec", "resourceClaims"]).is_empty();
+        let wanting = changed.present().filter(|pod| wants(pod));
         waiting.extend(wanting.map(|pod| (namespace(&pod.value).to_owned(), name(&pod.value).to_owned())));
         waiting.retain(|(namespace, name)| {
             let made = make_claims(&api, ObjectAddress::new(&PODS, namespace, name));
             made.inspect_err(|failure| tracing::debug!(%failure, name, "a pod's claims could not be made"))
                 .is_err()
         });
+        // A claim may be reserved for a pod that does not name it: any that is done, or gone, may free one.
+        let frees = |pod: &StoreEvent| {
+            pod.kind == EventType::Deleted || is_done(&pod.object.value) || wants(&pod.object)
+        };
+        let is_due = claims.follow(&api).concerns(|_| true)
+            | templates.follow(&api).concerns(|_| true)
+            | changed.concerns(frees);
+        if !is_due && !is_unfinished {
+            continue;
+        }
+        is_unfinished = false;
         for claim in all(&api, &RESOURCE_CLAIMS) {
             if let Err(failure) = reconcile(&api, &claim) {
                 // Somebody else has changed the claim: that wakes this loop again.
                 tracing::debug!(%failure, claim = name(&claim.value), "a claim could not be reconciled");
+                is_unfinished = true;
             }
         }
+        pause = PAUSE.max((api.time.uptime() - began) * PAUSE_FOR_WORK);
     }
 }
 

@@ -15,12 +15,12 @@ use crate::StatusError;
 use crate::api::{Api, Caller, ObjectAddress};
 use crate::object::{at, items, map_at, name, namespace, text, uid};
 use crate::resource::{DEPLOYMENTS, PODS, REPLICA_SETS, Resource};
-use crate::store::StoredObject;
+use crate::store::{StoreEvent, StoredObject};
 
 /// Changes that come together are looked at together.
 pub(super) const PAUSE: Duration = Duration::from_millis(10);
-/// All pods are looked at, which takes its time where there are many: it may take so much of a core, and no more.
-const PAUSE_FOR_WORK: u32 = 10;
+/// What looks at all objects takes its time where there are many: it may take so much of a core, and no more.
+pub(super) const PAUSE_FOR_WORK: u32 = 10;
 const CONTROLLER: &str = "workload-controller";
 
 pub(super) async fn run(api: Arc<Api>) {
@@ -28,6 +28,7 @@ pub(super) async fn run(api: Arc<Api>) {
     let mut replica_sets = ChangeFollower::new(&api, &REPLICA_SETS);
     let mut pods = ChangeFollower::new(&api, &PODS);
     let mut pause = PAUSE;
+    let mut is_unfinished = false;
     loop {
         tokio::select! {
             biased;
@@ -36,7 +37,19 @@ pub(super) async fn run(api: Arc<Api>) {
             () = pods.changed() => {}
         }
         api.time.sleep(pause).await;
+        // Pods that nobody controls come and go without all others being looked at.
+        let is_controlled = |pod: &StoredObject| controller(&pod.value).is_some();
+        let concerns = |pod: &StoreEvent| {
+            is_controlled(&pod.object) || pod.previous.as_deref().is_some_and(is_controlled)
+        };
+        let is_due = deployments.follow(&api).concerns(|_| true)
+            | replica_sets.follow(&api).concerns(|_| true)
+            | pods.follow(&api).concerns(concerns);
+        if !is_due && !is_unfinished {
+            continue;
+        }
         let began = api.time.uptime();
+        is_unfinished = false;
         for (what, done) in [
             ("deployments", deployments::reconcile(&api)),
             ("replica sets", replica_sets::reconcile(&api)),
@@ -45,6 +58,7 @@ pub(super) async fn run(api: Arc<Api>) {
             if let Err(failure) = done {
                 // Somebody else has changed the object: that wakes this loop again.
                 tracing::debug!(%failure, what, "not everything could be reconciled");
+                is_unfinished = true;
             }
         }
         pause = PAUSE.max((api.time.uptime() - began) * PAUSE_FOR_WORK);
