@@ -43,7 +43,7 @@ use supercargo_extender::body::{self, Read};
 use supercargo_manifest::Problem;
 
 use crate::world::{
-    Lines, MAX_REFUSAL_BYTES, MAX_REPLY_BYTES, MAX_RETRY_AFTER, Refused, Reply, Request, Unanswered, World,
+    Lines, MAX_REFUSAL_BYTES, MAX_REPLY_BYTES, Refused, Reply, Request, Unanswered, World, heeded_wait,
 };
 use connections::{Connections, Trusted};
 use credentials::Credentials;
@@ -262,8 +262,6 @@ impl Server {
     }
 }
 
-/// The server's wish in whole seconds, as far as it is heeded; dates are not sent by API servers.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
-    Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
+    heeded_wait(headers.get(header::RETRY_AFTER)?.to_str().ok()?)
 }

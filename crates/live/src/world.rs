@@ -12,6 +12,7 @@ use futures_util::{
     stream::BoxStream,
 };
 use jiff::Timestamp;
+use supercargo_framework::bugs::{self, Bug};
 use supercargo_manifest::clip;
 use tokio::sync::oneshot;
 
@@ -26,6 +27,12 @@ pub const MAX_REPLY_BYTES: usize = 256 << 20;
 
 /// The longest that a server's wish about the next try is heeded: whoever asks for an hour is asked again all the same.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// A server's wish about the next try in whole seconds, as far as it is heeded; dates are not sent by API servers.
+pub fn heeded_wait(seconds: &str) -> Option<Duration> {
+    let wait = Duration::from_secs(seconds.parse().ok()?);
+    Some(if bugs::is_on(Bug::PatienceWithoutEnd) { wait } else { wait.min(MAX_RETRY_AFTER) })
+}
 
 /// How much is read of a reply that refuses something: what it says is cut before it is told.
 pub const MAX_REFUSAL_BYTES: usize = 64 << 10;
@@ -195,7 +202,7 @@ pub struct Reply {
     pub status: u16,
     /// The body.
     pub body: Bytes,
-    /// How long the server asks to wait before the next try; at most [`MAX_RETRY_AFTER`] from a real one.
+    /// How long the server asks to wait before the next try, as far as it is heeded ([`heeded_wait`]).
     pub retry_after: Option<Duration>,
 }
 
