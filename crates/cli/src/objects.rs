@@ -276,12 +276,11 @@ pub(crate) fn tell_skipped(objects: &Objects, console: &mut Console) {
 
 /// Says whose say is missing.
 pub(crate) fn tell_extenders(configuration: &Configuration, console: &mut Console) {
-    let urls: Vec<&str> =
-        configuration.extenders.iter().map(|extender| extender.url_prefix.as_str()).collect();
-    if !urls.is_empty() {
+    let names: Vec<_> = configuration.extenders.iter().map(|extender| extender.name()).collect();
+    if !names.is_empty() {
         console.note(format!(
             "extenders are not called, so results are without their scores: {}",
-            urls.join(", ")
+            names.join(", ")
         ));
     }
 }

@@ -1,8 +1,24 @@
 //! Extenders: web services that take part in scheduling.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 
 use crate::{Base64, Duration};
+
+/// What is shown in the place of a private key, or of a user and password.
+pub const REDACTED: &str = "--- REDACTED ---";
+
+/// An address as it may be shown: without the user and password in it.
+pub fn without_password(address: &str) -> Cow<'_, str> {
+    let hidden = || {
+        let (scheme, rest) = address.split_once("://")?;
+        let authority = rest.split(['/', '?', '#']).next()?;
+        let (_, host) = authority.rsplit_once('@')?;
+        Some(format!("{scheme}://{REDACTED}@{host}{}", &rest[authority.len()..]))
+    };
+    hidden().map_or(Cow::Borrowed(address), Cow::Owned)
+}
 
 /// A web service that takes part in scheduling. A step whose verb is empty is not its own.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -38,6 +54,11 @@ pub struct Extender {
 impl Extender {
     /// How long a call may take when nothing is said.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+
+    /// What it is called in logs, statuses, metrics and pages: where it is, without a user and password.
+    pub fn name(&self) -> Cow<'_, str> {
+        without_password(&self.url_prefix)
+    }
 
     /// Whether it is called for every node or every pod while a pod waits.
     pub fn is_in_hot_path(&self) -> bool {
@@ -76,4 +97,23 @@ pub struct ExtenderTls {
     pub key_data: Base64,
     /// The authorities to trust (PEM) themselves.
     pub ca_data: Base64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_no_part_of_a_name() {
+        for (address, shown) in [
+            ("https://b", "https://b"),
+            ("https://b:1/x?y=@", "https://b:1/x?y=@"),
+            ("https://user:pass@word@c:8080/x?y=@", "https://--- REDACTED ---@c:8080/x?y=@"),
+            ("http://token@c", "http://--- REDACTED ---@c"),
+            ("", ""),
+        ] {
+            let extender = Extender { url_prefix: address.to_owned(), ..Extender::default() };
+            assert_eq!(extender.name(), shown);
+        }
+    }
 }

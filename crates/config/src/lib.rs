@@ -59,7 +59,7 @@ pub use configuration::{
 pub use diff::{ConfigDifference, diff};
 pub use document::TieBreak;
 pub use effective::{Effective, EffectivePlugin, TableRow};
-pub use extender::{Extender, ExtenderTls, ManagedResource};
+pub use extender::{Extender, ExtenderTls, ManagedResource, REDACTED, without_password};
 pub use load::{Loaded, default_configuration, load};
 pub use migrate::{Migrated, migrate};
 pub use schema::schema;

@@ -41,7 +41,10 @@ where
 mod tests {
     use std::{
         convert::Infallible,
-        sync::atomic::{AtomicUsize, Ordering},
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
     };
 
     use futures_util::{FutureExt, StreamExt, stream};
@@ -49,6 +52,33 @@ mod tests {
     use hyper::body::Frame;
 
     use super::*;
+
+    /// A piece that is counted as long as anybody holds on to it, by all that are.
+    struct Counted(&'static [u8], Arc<AtomicUsize>);
+
+    impl AsRef<[u8]> for Counted {
+        fn as_ref(&self) -> &[u8] {
+            self.0
+        }
+    }
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.1.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn pieces_are_let_go_as_they_come() {
+        let (held, most) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
+        let pieces = stream::iter(0..1 << 10).map(|_| {
+            most.fetch_max(1 + held.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+            Ok::<_, Infallible>(Frame::data(Bytes::from_owner(Counted(b"x", held.clone()))))
+        });
+        let read = read(StreamBody::new(pieces), 16 << 20).now_or_never().unwrap().unwrap();
+        assert_eq!(read, Read::Whole(vec![b'x'; 1 << 10]));
+        assert_eq!((held.load(Ordering::Relaxed), most.load(Ordering::Relaxed)), (0, 1));
+    }
 
     /// Reads a body of equal pieces; and how many of them were taken.
     fn read_pieces(piece: &'static [u8], count: usize, max_bytes: usize) -> (Read, usize) {

@@ -18,7 +18,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
-use supercargo_config::Extender;
+use supercargo_config::{Extender, without_password};
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::{
@@ -91,7 +91,7 @@ impl Http {
             builder
         } else {
             let name = ServerName::try_from(name.to_owned()).map_err(|error| Unusable {
-                what: format!("extender {}: serverName {name:?}: {error}", extender.url_prefix),
+                what: format!("extender {}: serverName {name:?}: {error}", extender.name()),
                 hint: "write a host name, such as the certificate bears".to_owned(),
             })?;
             builder.with_server_name_resolver(FixedServerNameResolver::new(name))
@@ -111,7 +111,7 @@ fn check_address(url_prefix: &str) -> Result<(), Unusable> {
     match url_prefix.parse::<Uri>() {
         Ok(uri) if makes_sense(uri.clone()) => Ok(()),
         _ => Err(Unusable {
-            what: format!("the extender's urlPrefix makes no sense: {url_prefix:?}"),
+            what: format!("the extender's urlPrefix makes no sense: {:?}", without_password(url_prefix)),
             hint: "write it like http://10.0.0.1:8080/scheduler".to_owned(),
         }),
     }

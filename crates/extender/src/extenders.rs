@@ -147,7 +147,7 @@ impl Extender {
 
     /// Its name: where it is.
     pub fn name(&self) -> &str {
-        &self.config.url_prefix
+        &self.role.name
     }
 
     /// What the cycle knows of it.
@@ -179,7 +179,7 @@ impl Extender {
             CallVerb::Preempt => &self.config.preempt_verb,
             CallVerb::Bind => &self.config.bind_verb,
         };
-        format!("{}/{path}", self.name().trim_end_matches('/'))
+        format!("{}/{path}", self.config.url_prefix.trim_end_matches('/'))
     }
 
     fn breaker(&self) -> std::sync::MutexGuard<'_, Breaker> {
@@ -201,7 +201,7 @@ fn in_order(extenders: &[config::Extender]) -> impl Iterator<Item = &config::Ext
 fn role(config: &config::Extender) -> ExtenderRole {
     let weight = i32::try_from(config.weight).unwrap_or(i32::MAX);
     ExtenderRole {
-        name: config.url_prefix.as_str().into(),
+        name: Name::from(&*config.name()),
         filters: !config.filter_verb.is_empty(),
         weight: (!config.prioritize_verb.is_empty()).then_some(weight),
         preempts: !config.preempt_verb.is_empty(),
@@ -462,5 +462,17 @@ mod tests {
         let urls: Vec<String> =
             extenders.all().iter().map(|extender| extender.url(CallVerb::Filter)).collect();
         assert_eq!(urls, ["http://b/filter", "http://c/filter", "http://a/x/filter"]);
+    }
+
+    #[test]
+    fn a_password_is_used_and_not_told() {
+        let url_prefix = "http://user:hunter2@a/x".to_owned();
+        let given = [config::Extender { url_prefix, filter_verb: "filter".to_owned(), ..Default::default() }];
+        let way = |extender: &config::Extender| Http::new(extender).map(|http| Arc::new(http) as _);
+        let extenders = Extenders::new(&given, way, Arc::new(NoTime), Arc::new(NoWatcher)).unwrap();
+        let extender = &extenders.all()[0];
+        assert_eq!(extender.url(CallVerb::Filter), "http://user:hunter2@a/x/filter");
+        assert_eq!((extender.name(), &*extender.role().name), (&*given[0].name(), &*given[0].name()));
+        assert!(!extender.name().contains("hunter2"));
     }
 }

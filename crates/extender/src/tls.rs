@@ -107,7 +107,7 @@ pub fn client(trust: &Trust, identity: Option<&Identity>) -> Result<ClientConfig
 /// TLS as the extender's settings want it.
 pub(crate) fn configure(extender: &Extender) -> Result<ClientConfig, Unusable> {
     let unusable = |what: String, hint: &str| Unusable {
-        what: format!("extender {}: {what}", extender.url_prefix),
+        what: format!("extender {}: {what}", extender.name()),
         hint: hint.to_owned(),
     };
     const GIVE_AUTHORITIES: &str = "give the authorities in PEM, by caFile or caData";

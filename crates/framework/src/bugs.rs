@@ -128,6 +128,10 @@ bugs! {
     ReleasedBeforeShown,
     /// Whoever is less important is evicted, also if there would be enough without.
     NobodyReprieved,
+    /// A server that asks for an hour of patience is not asked again for an hour.
+    PatienceWithoutEnd,
+    /// A pod on a node that cannot be read as a whole holds nothing there.
+    UnreadablePodNotCounted,
 }
 
 #[cfg(feature = "bugs")]

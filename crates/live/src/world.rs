@@ -13,6 +13,7 @@ use futures_util::{
 };
 use http::{HeaderMap, Uri, header};
 use jiff::Timestamp;
+use supercargo_framework::bugs::{self, Bug};
 use supercargo_manifest::clip;
 use tokio::sync::oneshot;
 
@@ -27,6 +28,12 @@ pub const MAX_REPLY_BYTES: usize = 256 << 20;
 
 /// The longest that a server's wish about the next try is heeded: whoever asks for an hour is asked again all the same.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// A server's wish about the next try in whole seconds, as far as it is heeded; dates are not sent by API servers.
+pub fn heeded_wait(seconds: &str) -> Option<Duration> {
+    let wait = Duration::from_secs(seconds.parse().ok()?);
+    Some(if bugs::is_on(Bug::PatienceWithoutEnd) { wait } else { wait.min(MAX_RETRY_AFTER) })
+}
 
 /// How much is read of a reply that refuses something: what it says is cut before it is told.
 pub const MAX_REFUSAL_BYTES: usize = 64 << 10;
@@ -209,7 +216,7 @@ pub struct Reply {
     pub status: u16,
     /// The body.
     pub body: Bytes,
-    /// How long the server asks to wait before the next try; at most [`MAX_RETRY_AFTER`] from a real one.
+    /// How long the server asks to wait before the next try, as far as it is heeded ([`heeded_wait`]).
     pub retry_after: Option<Duration>,
 }
 
@@ -242,10 +249,8 @@ impl Reply {
     }
 }
 
-/// The server's wish in whole seconds, as far as it is heeded; dates are not sent by API servers.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
-    Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
+    heeded_wait(headers.get(header::RETRY_AFTER)?.to_str().ok()?)
 }
 
 /// A request without answer.

@@ -20,7 +20,7 @@ use http_body_util::BodyExt;
 use jiff::{SignedDuration, Timestamp};
 use memchr::memmem;
 use supercargo_framework::virtual_time::{Executor, ProcessId, VirtualClock};
-use supercargo_live::world::{Cut, Lines, Refused, Reply, Request, Unanswered, World};
+use supercargo_live::world::{Cut, Lines, Refused, Reply, Request, Unanswered, World, heeded_wait};
 use supercargo_testcluster::{ApiServer, ResponseBody};
 use tokio::sync::oneshot;
 
@@ -221,9 +221,10 @@ fn broken(error: io::Error) -> Unanswered {
 
 async fn reply(answer: http::Response<ResponseBody>) -> Result<Reply, Unanswered> {
     let (head, body) = answer.into_parts();
-    let seconds = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let retry_after =
+        head.headers.get(header::RETRY_AFTER).and_then(|value| heeded_wait(value.to_str().ok()?));
     let body = body.collect().await.map_err(broken)?.to_bytes();
-    Ok(Reply { status: head.status.as_u16(), body, retry_after: seconds.map(Duration::from_secs) })
+    Ok(Reply { status: head.status.as_u16(), body, retry_after })
 }
 
 /// The resource that a path is about: `pods` in `/api/v1/pods?watch=true`.

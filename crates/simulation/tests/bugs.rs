@@ -125,6 +125,27 @@ fn plans_of_their_own() -> Vec<OwnPlan> {
                 step(20_050, Act::Pause { process: 0, seconds: 40 }),
             ],
         ),
+        // Whoever asks for an hour is asked again all the same.
+        (
+            Bug::PatienceWithoutEnd,
+            SimulationRule::NobodyForgotten,
+            one_node(),
+            vec![
+                step(1_000, requests(RequestFault::TooManyForAnHour, FaultyVerb::Bind)),
+                step(1_100, pods(0, 1)),
+            ],
+        ),
+        // Three of four cpus are taken by a pod that cannot be read: one of two pods of one cpu fits.
+        (
+            Bug::UnreadablePodNotCounted,
+            SimulationRule::NothingGivenTwice,
+            one_node(),
+            vec![
+                step(1_000, Act::UnreadablePod { node: 0 }),
+                step(5_000, pods(1, 1)),
+                step(6_000, pods(1, 1)),
+            ],
+        ),
         // The claim is written when the pod's status names the node, and that write is lost.
         (
             Bug::UnansweredVolumeWriteIsDone,

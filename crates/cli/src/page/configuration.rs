@@ -2,17 +2,14 @@
 
 use serde::Serialize;
 use serde_json::json;
-use supercargo_config::{self as config, Configuration, EffectivePlugin};
+use supercargo_config::{self as config, Configuration, EffectivePlugin, REDACTED, without_password};
 use supercargo_framework::registry::{Point, Registry};
 use supercargo_manifest::{Location, Problems, Value, ValueKind};
 use supercargo_server::{Query, QueryAnswer};
 
 use super::json_answer;
 
-/// What is shown instead of a secret.
-const REDACTED: &str = "--- REDACTED ---";
-
-/// A configuration that can be shown: without private keys.
+/// A configuration that can be shown: without private keys and passwords.
 pub(crate) struct ShownConfiguration {
     /// All of it, as it would be written.
     written: Value,
@@ -52,7 +49,7 @@ impl ShownConfiguration {
             written,
             profiles,
             settings: settings(configuration),
-            extenders: configuration.extenders.iter().map(|extender| extender.url_prefix.clone()).collect(),
+            extenders: configuration.extenders.iter().map(|extender| extender.name().into_owned()).collect(),
             warnings: warnings.into_iter().map(ToString::to_string).collect(),
         }
     }
@@ -125,9 +122,12 @@ fn list<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Vec<Value>> {
     }
 }
 
-/// Takes out the private keys that a configuration may hold.
+/// Takes out the private keys and passwords that a configuration may hold.
 fn redact(written: &mut Value) {
     for extender in list(written, "extenders").into_iter().flatten() {
+        if let Some(Value { kind: ValueKind::String(address), .. }) = field(extender, "urlPrefix") {
+            *address = without_password(address).into();
+        }
         if let Some(key) = field(extender, "tlsConfig").and_then(|tls| field(tls, "keyData")) {
             *key = Value { at: Location::START, kind: ValueKind::String(REDACTED.into()) };
         }
@@ -164,7 +164,7 @@ profiles:
 ";
     const EXTENDERS: &str = "
 extenders:
-- {urlPrefix: 'https://a', filterVerb: f, tlsConfig: {keyData: c2VjcmV0, certData: eA==}}
+- {urlPrefix: 'https://user:hunter2@a', filterVerb: f, tlsConfig: {keyData: c2VjcmV0, certData: eA==}}
 ";
 
     fn shown(more: &str, registry: &Registry) -> ShownConfiguration {
@@ -199,9 +199,12 @@ extenders:
     }
 
     #[test]
-    fn private_keys_are_not_shown() {
+    fn private_keys_and_passwords_are_not_shown() {
         let registry = supercargo_plugins::registry();
-        let text = config::to_yaml(&shown(EXTENDERS, &registry).written);
+        let shown = shown(EXTENDERS, &registry);
+        assert_eq!(shown.extenders, [format!("https://{REDACTED}@a")]);
+        let text = config::to_yaml(&shown.written);
+        assert!(!text.contains("hunter2"), "{text}");
         assert!(text.contains("eA==") && text.contains(REDACTED) && !text.contains("c2VjcmV0"), "{text}");
     }
 

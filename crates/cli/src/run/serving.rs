@@ -10,6 +10,7 @@ use std::{
 
 use jiff::Timestamp;
 use serde_json::Value;
+use supercargo_config::{REDACTED, without_password};
 use supercargo_live::{
     informer::InformerHealth,
     lease::{LeadershipState, Lease},
@@ -38,8 +39,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What `/statusz` says that runs: the kube-scheduler that is stood in for, and ourselves.
 const BINARY_VERSION: &str = concat!("1.36.4+supercargo.", env!("CARGO_PKG_VERSION"));
 const EMULATION_VERSION: &str = "1.36";
-/// What is shown instead of a secret.
-const REDACTED: &str = "--- REDACTED ---";
 /// Who cannot read a kind for longer than this decides by what was, and is not ready.
 const MAX_BLINDNESS: Duration = Duration::from_secs(60);
 
@@ -206,7 +205,7 @@ impl Serving {
 fn redacted(mut configuration: Value) -> Value {
     for extender in configuration["extenders"].as_array_mut().into_iter().flatten() {
         if let Some(address) = extender.pointer_mut("/urlPrefix")
-            && let Some(shown) = address.as_str().and_then(without_password)
+            && let Some(shown) = address.as_str().map(|address| without_password(address).into_owned())
         {
             *address = shown.into();
         }
@@ -215,14 +214,6 @@ fn redacted(mut configuration: Value) -> Value {
         }
     }
     configuration
-}
-
-/// An address without the user and password in it; `None` if there are none.
-fn without_password(address: &str) -> Option<String> {
-    let (scheme, rest) = address.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let (_, host) = authority.rsplit_once('@')?;
-    Some(format!("{scheme}://{REDACTED}@{host}{}", &rest[authority.len()..]))
 }
 
 /// What the pods that the scheduler knows ask for, and may use.

@@ -129,6 +129,9 @@ fn pods_that_ask_for_made_up_resources_then_little_memory_is_taken_and_given_bac
     // A column for each name would take 2,000 × 1,000 × 16 bytes for each pod: 32 MB, of which there are twelve.
     let grown_kib = scheduler.resident_kib().saturating_sub(before_kib);
     assert!(grown_kib < 64 << 10, "{grown_kib} KiB more");
+    // Why they do not fit is some 90 KB each, and is told as often as they are tried.
+    let longest = scheduler.log().lines().map(str::len).max();
+    assert!(longest < Some(2 << 10), "a line of {longest:?} bytes");
 }
 
 #[test]

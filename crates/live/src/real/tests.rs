@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::world::Cut;
+use crate::world::{Cut, MAX_RETRY_AFTER};
 
 /// A server that reads one request on each connection and writes a fixed answer; its address, and what it was asked.
 async fn server(answer: &'static str) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {

@@ -15,6 +15,7 @@ use supercargo_framework::{
     registry::Point,
     waiting::WaitingPod,
 };
+use supercargo_manifest::clip;
 use supercargo_model::{Kind, Name, Pod};
 
 use super::{
@@ -291,7 +292,8 @@ impl Scheduler {
         };
         self.meter.attempted(&pod.spec.scheduler_name, how, now - started);
         self.meter.ended(pod, None, how, now - started);
-        tracing::info!(target: PODS_TARGET, pod = %pod.key(), reason = message, "not scheduled");
+        // It names all that the pod asks for in vain, which may be as long as the pod's object.
+        tracing::info!(target: PODS_TARGET, pod = %pod.key(), reason = &*clip(message), "not scheduled");
         self.recorder.keep(pod, || RecordKind::Failed {
             message: message.to_owned(),
             nominated_node: match &claim {

@@ -90,6 +90,16 @@ impl Simulation<'_> {
                 self.create(objects::volume(&name, zone));
             }
             Act::ForeignPod { template, node } => self.foreign_pod(template, node),
+            Act::UnreadablePod { node } => {
+                let (namespace, name) = (self.namespace(), self.name("unreadable"));
+                if let Some(node) = self.pick("nodes", node, |_| true) {
+                    self.create(objects::unreadable_pod(
+                        namespace,
+                        &name,
+                        text(&node, &["metadata", "name"]),
+                    ));
+                }
+            }
             Act::OddNode { pick } => {
                 let name = self.name("odd");
                 self.create(objects::odd_node(&name, pick));
@@ -574,6 +584,7 @@ fn request_fault(fault: RequestFault, verb: FaultyVerb, per_mille: u64) -> Fault
         RequestFault::Conflict => answer(409),
         RequestFault::TooMany => answer(429),
         RequestFault::TooManyForLong => Fault::Answer { code: 429, retry_after_seconds: 5 },
+        RequestFault::TooManyForAnHour => Fault::Answer { code: 429, retry_after_seconds: 3_600 },
         RequestFault::Internal => answer(500),
         RequestFault::InternalAfterwards => Fault::CommitThenAnswer { code: 500 },
         RequestFault::Unavailable => answer(503),

@@ -140,7 +140,12 @@ impl Simulation<'_> {
                     continue;
                 }
                 let source = Source::new("server", value.to_string());
-                match Object::from_text(*kind, &[], &source) {
+                let read = Object::from_text(*kind, &[], &source).or_else(|problems| {
+                    // What runs holds room, as far as it can be read.
+                    let part = Object::pod_in_part(&[], &source).filter(|_| *kind == Kind::Pod);
+                    part.filter(|pod| pod.node.is_some()).map(Object::Pod).ok_or(problems)
+                });
+                match read {
                     Ok(object) => drop(all.insert((*kind, object.key()), object)),
                     Err(problems) => self.history.say("rules", format!("unreadable: {problems}")),
                 }
@@ -257,8 +262,11 @@ impl Simulation<'_> {
                 }
                 // Whatever is wrong with the schedulers, the reference is right.
                 let decision = bugs::with(None, || engine.what_if(pod));
-                let node = decision.as_ref().and_then(|decision| decision.node().cloned());
-                if let Some(node) = node {
+                let Some(decision) = decision else { continue };
+                if self.rules.waits_for_newcomers(&pod.uid, &decision.feasible) {
+                    continue;
+                }
+                if let Some(node) = decision.node() {
                     self.tell_opinions(pod);
                     let what = format!("pod {} waits, and {node} would take it", pod.key());
                     found.push((SimulationRule::NobodyForgotten, what));
@@ -418,9 +426,13 @@ impl Simulation<'_> {
         });
         self.run_until(self.now() + FRESH_FOR + lease);
         let new = self.server.bindings().split_off(bindings);
+        let unexpected = new.iter().find(|binding| {
+            let is_newcomer = self.rules.waits_for_newcomers(&binding.uid, [&Name::from(&*binding.node)]);
+            !is_newcomer && !excused.contains(&binding.uid)
+        });
         // Who came, or found room that was made, meanwhile is another matter.
         if pods == self.state()
-            && let Some(binding) = new.iter().find(|binding| !excused.contains(&binding.uid))
+            && let Some(binding) = unexpected
         {
             let what = format!(
                 "{}/{} was bound to {} by a fresh start, and not before",

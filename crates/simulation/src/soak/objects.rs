@@ -77,6 +77,14 @@ pub(super) fn odd_node(name: &str, sort: u64) -> Value {
     node
 }
 
+/// A pod on a node that cannot be read as a whole: its priority is no number.
+pub(super) fn unreadable_pod(namespace: &str, name: &str, node: &str) -> Value {
+    let container = json!({"name": "c", "image": "x", "resources": {"requests": {"cpu": "3"}}});
+    let spec = json!({"nodeName": node, "schedulerName": FOREIGN_SCHEDULER, "priority": "high",
+                      "containers": [container]});
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": namespace, "name": name}, "spec": spec})
+}
+
 /// What a pod is to be.
 pub(super) struct Wanted<'a> {
     pub(super) namespace: &'a str,

@@ -245,6 +245,10 @@ pub enum Act {
         pick: u64,
         node: u64,
     },
+    /// Another scheduler's pod of three cpus comes to a node, and makes no sense otherwise.
+    UnreadablePod {
+        node: u64,
+    },
     /// Another scheduler's own pod comes to a node.
     ForeignPod {
         template: u64,
@@ -340,6 +344,7 @@ pub enum RequestFault {
     Conflict,
     TooMany,
     TooManyForLong,
+    TooManyForAnHour,
     Internal,
     InternalAfterwards,
     Unavailable,

@@ -18,6 +18,7 @@ use std::{
 use serde_json::Value;
 use supercargo_framework::virtual_time::VirtualClock;
 use supercargo_live::scheduler::records::{Follower, Record, RecordKind};
+use supercargo_model::Name;
 use supercargo_testcluster::SeenChange;
 
 use super::{acts::ORPHANS_END_AFTER, conduct::Conduct, extender::NOT_NOW, history::History, objects::KINDS};
@@ -90,6 +91,9 @@ impl fmt::Display for SimulationRule {
 /// What is told of a pod whose volumes, or devices, did not come within the ten minutes that it waits for them.
 const OUT_OF_PATIENCE: [&str; 2] = ["context deadline exceeded", "device binding timeout"];
 
+/// What is told of nodes that the anti-affinity of other pods closes.
+const CLOSED_BY_OTHERS: &str = "node(s) didn't satisfy existing pods anti-affinity rules";
+
 /// How long a new leader waits, at most, until its watch shows what the last one left.
 const CATCHES_UP_WITHIN: Duration = Duration::from_secs(30);
 
@@ -127,9 +131,26 @@ struct State {
     /// When the extender changed its mind.
     last_extender: Duration,
     /// Why a pod was not scheduled the last time, whoever tried it, by uid.
-    last_failures: BTreeMap<String, (Duration, String)>,
+    last_failures: BTreeMap<String, LastFailure>,
     /// The pods that were tried again only because they had waited for too long, by uid.
     flushed: BTreeSet<String>,
+}
+
+/// An attempt that came to nothing.
+struct LastFailure {
+    at: Duration,
+    why: String,
+    /// Up to which version whoever tried had heard of nodes.
+    nodes_heard: u64,
+}
+
+impl LastFailure {
+    /// Whether nothing but the anti-affinity of other pods closed all nodes.
+    fn is_about_others_alone(&self) -> bool {
+        let told = self.why.split_once(" nodes are available: ").map_or("", |(_, told)| told);
+        let reasons = told.split_once(". ").map_or(told, |(reasons, _)| reasons).trim_end_matches('.');
+        reasons.split(", ").all(|reason| reason.ends_with(CLOSED_BY_OTHERS))
+    }
 }
 
 /// What is known of a scheduler's process.
@@ -362,20 +383,34 @@ impl Rules {
     pub(super) fn waits_for_extender(&self, uid: &str) -> bool {
         let state = self.state();
         let failure = state.last_failures.get(uid);
-        failure.is_some_and(|(at, why)| why.contains(NOT_NOW) && state.last_extender >= *at)
+        failure.is_some_and(|failure| failure.why.contains(NOT_NOW) && state.last_extender >= failure.at)
     }
 
     /// Whether a pod waits for a change that kube-scheduler wakes nobody by.
     pub(super) fn is_excused(&self, uid: &str) -> bool {
         let state = self.state();
         let failure = state.last_failures.get(uid);
-        failure.is_some_and(|(at, why)| {
+        failure.is_some_and(|LastFailure { at, why, .. }| {
             let waits_for_labels = why.contains("affinity rules") && state.last_relabelled >= *at;
             // Later, those pods have gone, which does wake whoever waits.
             let pods_remain = self.clock.uptime() <= state.last_node_removed + ORPHANS_END_AFTER;
             let waits_for_claim = why.contains("ReadWriteOncePod") && state.last_node_removed >= *at;
             waits_for_labels || waits_for_claim && pods_remain
         })
+    }
+
+    /// Whether a pod that nothing but the anti-affinity of others kept away could go, of all nodes, only to some that have
+    /// joined since. kube-scheduler asks a pod's own terms whether a node that joins can help it, and so do we: such a pod
+    /// waits for the flush.
+    pub(super) fn waits_for_newcomers<'n>(
+        &self,
+        uid: &str,
+        open: impl IntoIterator<Item = &'n Name>,
+    ) -> bool {
+        let state = self.state();
+        let failure = state.last_failures.get(uid).filter(|failure| failure.is_about_others_alone());
+        failure
+            .is_some_and(|failure| open.into_iter().all(|node| state.joined_after(node, failure.nodes_heard)))
     }
 
     /// A scheduler tells what it did.
@@ -392,9 +427,11 @@ impl Rules {
         };
         let mut by_timer = false;
         let mut after_flush = false;
+        let mut only_node = None;
         let said = match &record.what {
             RecordKind::Decided { node, feasible, .. } => {
                 after_flush = state.flushed.remove(&uid);
+                only_node = Some(node).filter(|_| *feasible == 1);
                 let view = state.processes.entry(process.to_owned()).or_default();
                 view.decided.entry(uid).or_default().push((at, Some(node.to_string())));
                 if let Some(kind) = KINDS.iter().find(|kind| !view.delivered.contains_key(**kind)) {
@@ -413,10 +450,13 @@ impl Rules {
             RecordKind::Failed { message, nominated_node } => {
                 state.flushed.remove(&uid);
                 state.timeouts += u64::from(OUT_OF_PATIENCE.iter().any(|told| message.contains(told)));
-                state.last_failures.insert(uid.clone(), (at, message.clone()));
                 let view = state.processes.entry(process.to_owned()).or_default();
+                let nodes_heard = view.heard("nodes", at);
                 view.decided.entry(uid.clone()).or_default().push((at, None));
                 view.failures.entry(uid.clone()).or_default().push(message.clone());
+                let failure = LastFailure { at, why: message.clone(), nodes_heard };
+                state.last_failures.insert(uid.clone(), failure);
+                let view = state.processes.entry(process.to_owned()).or_default();
                 if let Some(node) = nominated_node {
                     view.nominated.entry(uid.clone()).or_default().push((at, node.to_string()));
                     state.room_is_made(process, &uid, node, at);
@@ -438,7 +478,8 @@ impl Rules {
         drop(state);
         self.history.say(process, said);
         broken.into_iter().for_each(|(rule, what)| self.broken(rule, what));
-        if after_flush && !self.had_to_wait(&record.uid) {
+        let is_newcomers = only_node.is_some_and(|node| self.waits_for_newcomers(&record.uid, [node]));
+        if after_flush && !is_newcomers && !self.had_to_wait(&record.uid) {
             let what = format!("{process} scheduled {} only after the five-minute flush", record.pod);
             self.broken(SimulationRule::NobodyForgotten, what);
         }
@@ -597,6 +638,13 @@ impl Rules {
 }
 
 impl State {
+    /// Whether a node that is there has joined after a version.
+    fn joined_after(&self, name: &str, version: u64) -> bool {
+        let versions = self.nodes.get(name).map_or(&[][..], Vec::as_slice);
+        let joined = versions.iter().rev().take_while(|(_, amounts)| amounts.is_some()).last();
+        joined.is_some_and(|(joined, _)| *joined > version)
+    }
+
     fn is_node(&self, name: &str) -> bool {
         let versions = self.nodes.get(name);
         versions.and_then(|versions| versions.last()).is_some_and(|(_, amounts)| amounts.is_some())
