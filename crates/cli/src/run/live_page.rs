@@ -162,7 +162,7 @@ impl LivePage {
             Some(Written::new(figures))
         };
         let figures = self.now.get(|| self.world().uptime(), figures).await?;
-        Some(figures.answer("", |figures| page::json_answer(figures)))
+        Some(figures.answer("", page::json_answer))
     }
 }
 
