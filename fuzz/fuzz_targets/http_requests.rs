@@ -167,7 +167,8 @@ fn routes(reviewer: &Arc<KnowsOne>) -> Protected {
     };
     let answer = |query: Query| -> BoxFuture<'static, QueryAnswer> {
         let names: Vec<String> = query.all("pod").map(str::to_owned).collect();
-        Box::pin(std::future::ready(QueryAnswer::Json(json!({"secret": SECRET, "pods": names}).to_string())))
+        let json = json!({"secret": SECRET, "pods": names}).to_string();
+        Box::pin(std::future::ready(QueryAnswer::Json(json.into())))
     };
     Routes::new(Health { readyz, ..Health::default() }, metrics, configz)
         .pod_resources(Arc::new(pods))
