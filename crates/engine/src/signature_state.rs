@@ -11,7 +11,7 @@ use supercargo_framework::{
     fast::{CLOSED, Cells, Claims, FilterPart, Normalization, OPEN, RawScores, ScorePart},
     preemption::Rejection,
     profile::{CompiledProfile, Profile, ScoreColumn, Scores},
-    vector::{Bounds, Tops, add_weighted, normalized, open_with_tops, sum_with_tops, vectorized},
+    vector::{Bounds, Tops, add_weighted, normalized, open_with_tops, set_weighted, sum_with_tops, vectorized},
 };
 use supercargo_model::{
     Cluster, Name, NodeId, Pod,
@@ -608,10 +608,7 @@ impl SignatureState {
             }
         }
         self.base.resize(self.open.len(), 0.0);
-        vectorized(
-            #[inline(always)]
-            || self.base.fill(same_for_all),
-        );
+        let mut same_for_all = Some(same_for_all);
         for column in &mut self.columns {
             column.stale = true;
             if column.is_restless() {
@@ -622,9 +619,16 @@ impl SignatureState {
             } else {
                 column.find_bounds(&self.open);
             }
-            if !matches!(column.scores, RawScores::Constant(_)) {
-                add_weighted(&mut self.base, column.weighted());
+            if matches!(column.scores, RawScores::Constant(_)) {
+                continue;
             }
+            match same_for_all.take() {
+                Some(same) => set_weighted(&mut self.base, same, column.weighted()),
+                None => add_weighted(&mut self.base, column.weighted()),
+            }
+        }
+        if let Some(same) = same_for_all {
+            self.base.fill(same);
         }
         self.sum_restless();
     }

@@ -199,9 +199,10 @@ pub fn normalized(normalization: Normalization, bounds: Bounds, score: f64) -> f
     with_formula(normalization, bounds, One(score))
 }
 
-/// Adds weight × points to totals.
+/// Adds weight × points to totals, which are all the same before if that is given.
 struct AddWeighted<'a> {
     totals: &'a mut [f64],
+    same: Option<f64>,
     column: &'a [f64],
     weight: f64,
 }
@@ -211,12 +212,19 @@ impl EachScore for AddWeighted<'_> {
 
     #[inline(always)]
     fn run(self, points: impl Fn(f64) -> f64) {
-        let Self { totals, column, weight } = self;
+        let Self { totals, same, column, weight } = self;
         vectorized(
             #[inline(always)]
-            || {
-                for (total, score) in totals.iter_mut().zip(column) {
-                    *total += weight * points(*score);
+            || match same {
+                Some(same) => {
+                    for (total, score) in totals.iter_mut().zip(column) {
+                        *total = same + weight * points(*score);
+                    }
+                }
+                None => {
+                    for (total, score) in totals.iter_mut().zip(column) {
+                        *total += weight * points(*score);
+                    }
                 }
             },
         );
@@ -241,7 +249,16 @@ pub fn add_weighted(
     totals: &mut [f64],
     WeightedColumn { column, weight, normalization, bounds }: WeightedColumn<'_>,
 ) {
-    with_formula(normalization, bounds, AddWeighted { totals, column, weight });
+    with_formula(normalization, bounds, AddWeighted { totals, same: None, column, weight });
+}
+
+/// Totals are what is the same for all plus weight × normalized score.
+pub fn set_weighted(
+    totals: &mut [f64],
+    same: f64,
+    WeightedColumn { column, weight, normalization, bounds }: WeightedColumn<'_>,
+) {
+    with_formula(normalization, bounds, AddWeighted { totals, same: Some(same), column, weight });
 }
 
 /// How many nodes share an entry of [`Tops`].

@@ -17,8 +17,6 @@ pub struct ResourceColumn {
     pub used: Vec<f64>,
     /// 1 / allocatable; 0 where there is none.
     pub inverse: Vec<f64>,
-    /// used / allocatable; not a finite number where there is none. Kept for cpu and memory only.
-    pub share: Vec<f64>,
 }
 
 impl ResourceColumn {
@@ -26,11 +24,11 @@ impl ResourceColumn {
         self.allocatable.resize(len, 0.0);
         self.used.resize(len, 0.0);
         self.inverse.resize(len, 0.0);
-        self.share.resize(len, 0.0);
     }
 
-    fn set_share(&mut self, i: usize) {
-        self.share[i] = self.used[i] / self.allocatable[i];
+    /// The share that is taken; not a finite number where there is none.
+    fn share(&self, i: usize) -> f64 {
+        self.used[i] / self.allocatable[i]
     }
 
     fn set_allocatable(&mut self, i: usize, amount: i64) {
@@ -75,6 +73,8 @@ pub struct Columns {
     pub cpu_or_default: Vec<f64>,
     /// Memory that pods hold, with a default for containers that ask for none.
     pub memory_or_default: Vec<f64>,
+    /// How far apart the shares of cpu and memory are that are taken: see [`deviation_of_shares`].
+    pub deviation: Vec<f64>,
     /// Which of the taint classes a node is of.
     pub taint_class: Vec<u32>,
     /// The taint classes. One that has no nodes any more is empty, and its place is given to the next that comes.
@@ -123,6 +123,7 @@ impl Columns {
         self.there.resize(len, f64::NEG_INFINITY);
         self.cpu_or_default.resize(len, 0.0);
         self.memory_or_default.resize(len, 0.0);
+        self.deviation.resize(len, 0.0);
         self.taint_class.resize(len, 0);
     }
 
@@ -211,8 +212,7 @@ impl Columns {
         self.pods.used[i] = node.pods.len() as f64;
         self.cpu_or_default[i] = node.requested_or_default_milli_cpu as f64;
         self.memory_or_default[i] = node.requested_or_default_memory as f64;
-        self.cpu.set_share(i);
-        self.memory.set_share(i);
+        self.deviation[i] = deviation_of_shares(self.cpu.share(i), self.memory.share(i));
         for (name, offered) in &mut self.scalars {
             offered.column.used[i] = held.get(name) as f64;
         }
@@ -240,6 +240,18 @@ impl Columns {
         self.cpu_or_default[i] = 0.0;
         self.memory_or_default[i] = 0.0;
     }
+}
+
+/// A share; more than all counts as all.
+#[inline(always)]
+pub fn capped_share(share: f64) -> f64 {
+    if share > 1.0 { 1.0 } else { share }
+}
+
+/// The standard deviation of two shares, capped.
+#[inline(always)]
+pub fn deviation_of_shares(one: f64, other: f64) -> f64 {
+    ((capped_share(one) - capped_share(other)) / 2.0).abs()
 }
 
 fn is_exact(node: &NodeInfo) -> bool {

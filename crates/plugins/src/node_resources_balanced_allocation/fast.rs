@@ -8,11 +8,11 @@ use supercargo_framework::{
 };
 use supercargo_model::{
     Cluster, NodeId, Pod,
-    columns::{Columns, ResourceColumn},
+    columns::{Columns, ResourceColumn, deviation_of_shares},
     resources,
 };
 
-use super::{FULL, Formula, NodeResourcesBalancedAllocation, balance, capped, deviation_of_two, improvement};
+use super::{FULL, Formula, NodeResourcesBalancedAllocation, balance, improvement};
 use crate::{device_resources::stands_for_devices, fast_parts::NodeByNode};
 
 /// cpu and memory, for pods of one signature.
@@ -22,26 +22,20 @@ struct CpuAndMemory {
     memory: f64,
 }
 
-/// How balanced two shares are, where the node has both resources.
-#[inline(always)]
-fn balance_of_two(cpu: f64, memory: f64) -> f64 {
-    balance(deviation_of_two(capped(cpu), capped(memory)))
-}
-
 /// A resource of one node.
 #[derive(Clone, Copy)]
 struct Load {
     used: f64,
     all: f64,
-    share: f64,
 }
 
 impl CpuAndMemory {
+    /// `deviation` is that without the pod.
     #[inline(always)]
-    fn of(&self, cpu: Load, memory: Load) -> f64 {
-        let with = balance_of_two((cpu.used + self.cpu) / cpu.all, (memory.used + self.memory) / memory.all);
-        let without = balance_of_two(cpu.share, memory.share);
-        let score = improvement(with, without);
+    fn of(&self, cpu: Load, memory: Load, deviation: f64) -> f64 {
+        let with =
+            deviation_of_shares((cpu.used + self.cpu) / cpu.all, (memory.used + self.memory) / memory.all);
+        let score = improvement(balance(with), balance(deviation));
         // With one resource, or none, there is nothing to balance.
         if cpu.all == 0.0 || memory.all == 0.0 { improvement(FULL, FULL) } else { score }
     }
@@ -49,19 +43,18 @@ impl CpuAndMemory {
 
 impl NodeScore for CpuAndMemory {
     fn fill(&mut self, cluster: &Cluster, column: &mut [f64]) {
-        let Columns { cpu, memory, inexact, .. } = cluster.columns();
+        let Columns { cpu, memory, deviation, inexact, .. } = cluster.columns();
         let this = &*self;
         vectorized(
             #[inline(always)]
             || {
-                let cpus = cpu.used.iter().zip(&cpu.allocatable).zip(&cpu.share);
-                let memories = memory.used.iter().zip(&memory.allocatable).zip(&memory.share);
-                for ((score, cpu), memory) in column.iter_mut().zip(cpus).zip(memories) {
-                    let ((used, all), share) = cpu;
-                    let cpu = Load { used: *used, all: *all, share: *share };
-                    let ((used, all), share) = memory;
-                    let memory = Load { used: *used, all: *all, share: *share };
-                    *score = this.of(cpu, memory);
+                let cpus = cpu.used.iter().zip(&cpu.allocatable);
+                let memories = memory.used.iter().zip(&memory.allocatable);
+                let nodes = cpus.zip(memories).zip(deviation);
+                for (score, ((cpu, memory), deviation)) in column.iter_mut().zip(nodes) {
+                    let cpu = Load { used: *cpu.0, all: *cpu.1 };
+                    let memory = Load { used: *memory.0, all: *memory.1 };
+                    *score = this.of(cpu, memory, *deviation);
                 }
             },
         );
@@ -75,12 +68,8 @@ impl NodeScore for CpuAndMemory {
         if columns.inexact.contains(node) {
             return self.exact.score(cluster, node);
         }
-        let load = |column: &ResourceColumn| Load {
-            used: column.used[i],
-            all: column.allocatable[i],
-            share: column.share[i],
-        };
-        self.of(load(&columns.cpu), load(&columns.memory))
+        let load = |column: &ResourceColumn| Load { used: column.used[i], all: column.allocatable[i] };
+        self.of(load(&columns.cpu), load(&columns.memory), columns.deviation[i])
     }
 }
 

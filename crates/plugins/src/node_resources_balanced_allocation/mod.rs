@@ -9,7 +9,11 @@ use supercargo_framework::{
     registry::Args,
 };
 use supercargo_manifest::Problems;
-use supercargo_model::{Cluster, NodeInfo, Pod, resources};
+use supercargo_model::{
+    Cluster, NodeInfo, Pod,
+    columns::{capped_share, deviation_of_shares},
+    resources,
+};
 
 use crate::{
     device_resources::DeviceCounts,
@@ -86,18 +90,12 @@ impl NodeResourcesBalancedAllocation {
             if capacity == 0 || &**name == resources::PODS {
                 continue;
             }
-            let share = |amount: i64| capped(amount as f64 / capacity as f64);
+            let share = |amount: i64| capped_share(amount as f64 / capacity as f64);
             without.push(share(used));
             with.push(share(used.saturating_add(wanted)));
         }
         (without, with)
     }
-}
-
-/// More than all counts as all.
-#[inline(always)]
-fn capped(share: f64) -> f64 {
-    if share > 1.0 { 1.0 } else { share }
 }
 
 /// How balanced shares are by their standard deviation: 100 if they are all the same.
@@ -112,15 +110,10 @@ fn improvement(with: f64, without: f64) -> f64 {
     HALF + ((HALF + with - without) / 2.0).trunc()
 }
 
-#[inline(always)]
-fn deviation_of_two(one: f64, other: f64) -> f64 {
-    ((one - other) / 2.0).abs()
-}
-
 fn standard_deviation(shares: &[f64]) -> f64 {
     match shares {
         [] | [_] => 0.0,
-        [one, other] => deviation_of_two(*one, *other),
+        [one, other] => deviation_of_shares(*one, *other),
         _ => {
             let count = shares.len() as f64;
             let mean = shares.iter().sum::<f64>() / count;
