@@ -1,4 +1,4 @@
-//! The fast form: how many volumes each node's drivers attach is counted once, and again when pods come to a node or leave it.
+//! The fast form: how many volumes each node's drivers attach is counted once, and kept as pods come and leave.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,7 +11,7 @@ use supercargo_framework::{
 };
 use supercargo_model::{
     Cluster, Name, NodeId, Pod,
-    changes::{ChangeLogId, Moment},
+    changes::{ChangeLogId, Moment, PodChange},
 };
 
 use super::{
@@ -33,8 +33,8 @@ struct Driver {
 pub(super) struct Attached {
     known_at: Option<(ChangeLogId, Moment, u64)>,
     drivers: HashMap<Name, Driver>,
-    /// What the pods of each node use, by place; and on which nodes pods use a volume.
-    used: Vec<HashSet<Attachable>>,
+    /// What the pods of each node use, by place, and how many of them; and on which nodes pods use a volume.
+    used: Vec<HashMap<Attachable, u32>>,
     users: HashMap<Attachable, Vec<NodeId>>,
     /// By node: what VolumeAttachments say.
     attachments: HashMap<Name, HashSet<Attachable>>,
@@ -51,8 +51,7 @@ impl Attached {
         let changes = known.and_then(|(_, moment, _)| cluster.changes().since(*moment));
         match changes {
             Some(changes) if changes.len() < cluster.node_count() => {
-                let nodes: HashSet<NodeId> = changes.map(|change| change.node).collect();
-                nodes.into_iter().for_each(|node| self.count(cluster, node));
+                changes.for_each(|change| self.note(cluster, change));
             }
             _ => self.count_all(cluster),
         }
@@ -62,7 +61,7 @@ impl Attached {
     fn count_all(&mut self, cluster: &Cluster) {
         let places = cluster.columns().len();
         *self = Self { attachments: attached_by_node(cluster), ..Self::default() };
-        self.used.resize_with(places, HashSet::new);
+        self.used.resize_with(places, HashMap::new);
         for node in cluster.columns().live.iter() {
             let csi_node = cluster.csi_node(cluster.node_at(node).name());
             for (driver, limit) in csi_node.map(limits).unwrap_or_default() {
@@ -73,44 +72,85 @@ impl Attached {
                 driver.limit[node.index()] = limit as f64;
             }
         }
-        for node in cluster.columns().live.iter() {
-            self.count(cluster, node);
-        }
-    }
-
-    /// Counts what is attached to a node. Where it has no limits, nothing need be known.
-    fn count(&mut self, cluster: &Cluster, id: NodeId) {
-        let node = cluster.node_at(id);
-        for volume in std::mem::take(&mut self.used[id.index()]) {
-            if let Some(users) = self.users.get_mut(&volume) {
-                users.retain(|user| *user != id);
-                if users.is_empty() {
-                    self.users.remove(&volume);
+        for (name, volumes) in &self.attachments {
+            let Some(node) = cluster.node(name) else {
+                continue;
+            };
+            for volume in volumes {
+                if let Some(driver) = self.drivers.get_mut(&volume.driver) {
+                    driver.attached[node.id.index()] += 1.0;
                 }
             }
         }
+        for node in cluster.columns().live.iter() {
+            let node = cluster.node_at(node);
+            node.pods.iter().for_each(|pod| self.count(cluster, node.id, pod, true));
+        }
+    }
+
+    fn note(&mut self, cluster: &Cluster, change: &PodChange) {
+        self.count(cluster, change.node, &change.pod, change.added);
+    }
+
+    /// Counts what is attached to a node for a pod that came, or is no longer for one that left. Where the node has no limits,
+    /// nothing need be known.
+    fn count(&mut self, cluster: &Cluster, id: NodeId, pod: &Pod, came: bool) {
         let is_limited = |driver: &Driver| driver.limit[id.index()].is_finite();
-        if !self.drivers.values().any(is_limited) {
+        if pod.spec.volumes.is_empty() || !self.drivers.values().any(is_limited) {
             return;
         }
-        let mut used = HashSet::new();
-        for pod in &node.pods {
-            match attachable_volumes(cluster, pod, true, MissingClaim::IsIgnored) {
-                Ok(volumes) => used.extend(volumes),
-                Err(_) => self.is_unknown = true,
+        let Ok(volumes) = attachable_volumes(cluster, pod, true, MissingClaim::IsIgnored) else {
+            self.is_unknown = true;
+            return;
+        };
+        for volume in volumes {
+            if came {
+                self.attach(cluster, id, volume);
+            } else {
+                self.detach(cluster, id, &volume);
             }
         }
-        self.drivers.values_mut().for_each(|driver| driver.attached[id.index()] = 0.0);
-        let unused = self.attachments.get(node.name()).into_iter().flatten().filter(|v| !used.contains(*v));
-        for volume in used.iter().chain(unused) {
-            if let Some(driver) = self.drivers.get_mut(&volume.driver) {
-                driver.attached[id.index()] += 1.0;
+    }
+
+    /// Counts one pod more that uses a volume on a node.
+    fn attach(&mut self, cluster: &Cluster, id: NodeId, volume: Attachable) {
+        let pods = self.used[id.index()].entry(volume.clone()).or_default();
+        *pods += 1;
+        if *pods == 1 {
+            self.add_attached(cluster, id, &volume, 1.0);
+            self.users.entry(volume).or_default().push(id);
+        }
+    }
+
+    /// Counts one pod less.
+    fn detach(&mut self, cluster: &Cluster, id: NodeId, volume: &Attachable) {
+        let used = &mut self.used[id.index()];
+        let Some(pods) = used.get_mut(volume) else {
+            return;
+        };
+        *pods -= 1;
+        if *pods > 0 {
+            return;
+        }
+        used.remove(volume);
+        self.add_attached(cluster, id, volume, -1.0);
+        if let Some(users) = self.users.get_mut(volume) {
+            users.retain(|user| *user != id);
+            if users.is_empty() {
+                self.users.remove(volume);
             }
         }
-        for volume in &used {
-            self.users.entry(volume.clone()).or_default().push(id);
+    }
+
+    /// What a VolumeAttachment tells of is counted already.
+    fn add_attached(&mut self, cluster: &Cluster, id: NodeId, volume: &Attachable, by: f64) {
+        let attachments = self.attachments.get(cluster.node_at(id).name());
+        if attachments.is_some_and(|attachments| attachments.contains(volume)) {
+            return;
         }
-        self.used[id.index()] = used;
+        if let Some(driver) = self.drivers.get_mut(&volume.driver) {
+            driver.attached[id.index()] += by;
+        }
     }
 }
 
@@ -123,10 +163,8 @@ struct Wanted {
 impl Wanted {
     /// `None` if that cannot be told.
     fn of(cluster: &Cluster, pod: &Pod) -> Option<Self> {
-        let volumes = |on_csi_node| attachable_volumes(cluster, pod, on_csi_node, MissingClaim::Refuses);
-        let (Ok(volumes), Ok(_)) = (volumes(true), volumes(false)) else {
-            return None;
-        };
+        // What can be told of a node that hands disks to CSI drivers can be told of any.
+        let volumes = attachable_volumes(cluster, pod, true, MissingClaim::Refuses).ok()?;
         let mut by_driver: HashMap<Name, f64> = HashMap::new();
         for volume in &volumes {
             *by_driver.entry(volume.driver.clone()).or_default() += 1.0;
@@ -141,7 +179,7 @@ impl Wanted {
             let Some(driver) = attached.drivers.get(name) else {
                 return true;
             };
-            let is_shared = |volume: &&Attachable| volume.driver == *name && used.contains(*volume);
+            let is_shared = |volume: &&Attachable| volume.driver == *name && used.contains_key(*volume);
             let new = wanted - self.volumes.iter().filter(is_shared).count() as f64;
             new <= 0.0 || driver.attached[node.index()] + new <= driver.limit[node.index()]
         })
