@@ -65,7 +65,7 @@ pub(crate) struct SignatureState {
     has_opaque_scores: bool,
     /// A plugin failed, so that nothing here can be relied on.
     failed: bool,
-    /// The nodes that pass the filters which look only at what nodes are.
+    /// The nodes that pass the filters which look only at what nodes are; empty where there are no such filters.
     fixed: Vec<f64>,
     /// Of those, the nodes that pass the filters which look at one node.
     by_node: Vec<f64>,
@@ -513,9 +513,11 @@ impl SignatureState {
         let columns = cluster.columns();
         let places = columns.len();
         self.fixed.clear();
-        self.fixed.extend_from_slice(&columns.there);
         for (_, filter) in &mut self.filters {
             if let FilterPart::Fixed(filter) = filter {
+                if self.fixed.is_empty() {
+                    self.fixed.extend_from_slice(&columns.there);
+                }
                 filter.close(cluster, &mut self.fixed);
             }
         }

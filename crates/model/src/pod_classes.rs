@@ -30,7 +30,7 @@ pub struct PodClass {
 
 impl PodClass {
     /// How many there are on each node.
-    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, u32)> {
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, u32)> {
         work::done(self.nodes.len());
         self.nodes.iter().map(|(node, count)| (*node, *count))
     }

@@ -25,7 +25,7 @@ impl SignatureState {
         self.refusals = None;
         self.room = None;
         self.by_node.clear();
-        self.by_node.extend_from_slice(&self.fixed);
+        self.by_node.extend_from_slice(fixed(&self.fixed, cluster));
         for (_, filter) in &mut self.filters {
             if let FilterPart::ByNode(filter) = filter {
                 filter.close(cluster, &mut self.by_node);
@@ -56,9 +56,10 @@ impl SignatureState {
     pub(super) fn update_open(&mut self, cluster: &Cluster, elsewhere: bool) -> Moved {
         self.moved.clear();
         let mut moved = Moved::Nobody;
+        let fixed = fixed(&self.fixed, cluster);
         for node in &self.touched {
             let i = node.index();
-            let (mut by_node, mut by_domain) = (self.fixed[i], OPEN);
+            let (mut by_node, mut by_domain) = (fixed[i], OPEN);
             for (_, filter) in &self.filters {
                 match filter {
                     FilterPart::ByNode(filter) if by_node == OPEN && !filter.passes(cluster, *node) => {
@@ -132,6 +133,11 @@ impl SignatureState {
             _ => Moved::Many,
         }
     }
+}
+
+/// The nodes that pass the filters which look only at what nodes are: all that are there, where there are no such filters.
+fn fixed<'a>(fixed: &'a [f64], cluster: &'a Cluster) -> &'a [f64] {
+    if fixed.is_empty() { &cluster.columns().there } else { fixed }
 }
 
 /// The filters that keep themselves up to date with the pods that come and leave.

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use supercargo_model::{Cluster, Name, Node, pod_classes::PodClass};
+use supercargo_model::{
+    Cluster, Name, Node,
+    label_columns::{ABSENT, LabelColumn},
+    pod_classes::PodClass,
+};
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 type ByDomain = HashMap<Name, HashMap<Name, i64>>;
@@ -25,12 +29,7 @@ impl DomainCounts {
 
     fn add_to(&mut self, key: &Name, value: &Name, by: i64) -> bool {
         let before = self.get(key, value);
-        match (before, before + by) {
-            (0, 0) => {}
-            (0, _) => self.occupied += 1,
-            (_, 0) => self.occupied -= 1,
-            _ => {}
-        }
+        self.occupied = still_occupied(self.occupied, before, before + by);
         let counts = Arc::get_mut(&mut self.shared).unwrap_or(&mut self.since);
         match counts.get_mut(key).and_then(|by_value| by_value.get_mut(value)) {
             Some(count) => *count += by,
@@ -46,10 +45,29 @@ impl DomainCounts {
         let Some(column) = cluster.label_columns().get(key) else {
             return;
         };
-        for (node, count) in class.nodes() {
-            if let Some(value) = column.value(column.of(node)) {
-                self.add_to(key, value, times * i64::from(count));
-            }
+        let domains = class.nodes().map(|(node, count)| (column.of(node), times * i64::from(count)));
+        if column.range() > domains.len() {
+            return self.add_domains(column, key, domains);
+        }
+        // Many nodes in few domains are summed up first.
+        let mut sums = vec![0; column.range()];
+        for (domain, count) in domains.filter(|(domain, _)| *domain != ABSENT) {
+            sums[domain as usize] += count;
+        }
+        self.add_domains(column, key, (0..).zip(sums).filter(|(_, sum)| *sum != 0));
+    }
+
+    /// Adds to the counts of some domains of a key, by the numbers of their values.
+    fn add_domains(&mut self, column: &LabelColumn, key: &Name, domains: impl Iterator<Item = (u32, i64)>) {
+        let domains = domains.filter_map(|(domain, by)| Some((column.value(domain)?, by)));
+        let Some(counts) = Arc::get_mut(&mut self.shared).filter(|_| self.since.is_empty()) else {
+            return domains.for_each(|(value, by)| drop(self.add_to(key, value, by)));
+        };
+        let counts = counts.entry(key.clone()).or_default();
+        for (value, by) in domains {
+            let count = counts.entry(value.clone()).or_insert(0);
+            self.occupied = still_occupied(self.occupied, *count, *count + by);
+            *count += by;
         }
     }
 
@@ -59,19 +77,32 @@ impl DomainCounts {
         count(&self.shared).unwrap_or(0) + count(&self.since).unwrap_or(0)
     }
 
-    /// The domains that somebody is in, by key and value; those counted since a copy was made may come twice.
-    pub(super) fn occupied(&self) -> impl Iterator<Item = (&Name, &Name)> {
-        let domains = self.shared.iter().chain(&self.since);
-        let domains = domains.flat_map(|(key, by_value)| by_value.iter().map(move |domain| (key, domain)));
+    /// The keys of the domains that somebody may be in; one that was counted since a copy was made may come twice.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Name> {
+        self.shared.keys().chain(self.since.keys())
+    }
+
+    /// The values of a key whose domains somebody is in; those counted since a copy was made may come twice.
+    pub(super) fn occupied<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Name> {
+        let domains = self.shared.get(key).into_iter().chain(self.since.get(key)).flatten();
         let is_whole = self.since.is_empty();
-        let count = move |key, value, count| if is_whole { count } else { self.get(key, value) };
-        let occupied = domains.filter(move |(key, (value, in_part))| count(key, value, **in_part) > 0);
-        occupied.map(|(key, (value, _))| (key, value))
+        let count = move |value, count| if is_whole { count } else { self.get(key, value) };
+        domains.filter(move |(value, in_part)| count(value, **in_part) > 0).map(|(value, _)| value)
     }
 
     /// Whether nobody is counted.
     pub(super) fn is_empty(&self) -> bool {
         self.occupied == 0
+    }
+}
+
+/// How many domains have a count other than 0, when that of one has changed.
+fn still_occupied(occupied: usize, before: i64, after: i64) -> usize {
+    match (before, after) {
+        (0, 0) => occupied,
+        (0, _) => occupied + 1,
+        (_, 0) => occupied - 1,
+        _ => occupied,
     }
 }
 

@@ -222,8 +222,8 @@ impl Counts {
     }
 
     /// The values of a key whose domains have somebody that the pod wants near.
-    pub(super) fn occupied_near(&self, key: &Name) -> impl Iterator<Item = &Name> {
-        self.affinity.occupied().filter(move |(other, _)| *other == key).map(|(_, value)| value)
+    pub(super) fn occupied_near<'a>(&'a self, key: &'a Name) -> impl Iterator<Item = &'a Name> {
+        self.affinity.occupied(key)
     }
 
     /// Whether the pod is the first of a group that wants to be together: it may go anywhere.
@@ -234,11 +234,14 @@ impl Counts {
     /// The nodes that the pod must not be on because of who is in their domains; some may come more than once.
     pub(super) fn far_from<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = NodeId> {
         // Only domains of the pod's own keys are counted for its own terms.
-        let domains = self.anti_affinity.occupied().chain(self.existing_anti_affinity.occupied());
-        domains.flat_map(|(key, value)| {
-            let column = cluster.label_columns().get(key);
-            let nodes = column.and_then(|column| Some(column.nodes(column.number(value)?)));
-            nodes.unwrap_or_default().iter().copied()
+        [&self.anti_affinity, &self.existing_anti_affinity].into_iter().flat_map(|counts| {
+            counts.keys().flat_map(|key| {
+                let column = cluster.label_columns().get(key);
+                counts.occupied(key).flat_map(move |value| {
+                    let nodes = column.and_then(|column| Some(column.nodes(column.number(value)?)));
+                    nodes.unwrap_or_default().iter().copied()
+                })
+            })
         })
     }
 
