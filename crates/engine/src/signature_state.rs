@@ -11,7 +11,9 @@ use supercargo_framework::{
     fast::{CLOSED, Cells, Claims, FilterPart, Normalization, OPEN, RawScores, ScorePart},
     preemption::Rejection,
     profile::{CompiledProfile, Profile, ScoreColumn, Scores},
-    vector::{Bounds, Tops, add_weighted, normalized, open_with_tops, set_weighted, sum_with_tops, vectorized},
+    vector::{
+        Bounds, Tops, add_weighted, normalized, open_with_tops, set_weighted, sum_with_tops, vectorized,
+    },
 };
 use supercargo_model::{
     Cluster, Name, NodeId, Pod,

@@ -145,24 +145,69 @@ fn merge_list(into: &mut Value, entries: &[Value], whole: &Value) {
     }
 }
 
-/// A handle over API objects and a cluster in memory, without a scheduler. Time passes when everybody waits. Clones are the
-/// same.
-#[derive(Clone, Default)]
-pub struct OfflineHandle(Arc<Inner>);
+/// What stands for the API server of an [`OfflineHandle`].
+pub trait OfflineApi: Send + 'static {
+    /// Does what a request asks for at a time; what the scheduler sees of that changes with it.
+    fn answer(
+        &mut self,
+        cluster: &mut Arc<Cluster>,
+        request: &ApiRequest,
+        now: Timestamp,
+    ) -> Result<Value, ApiError>;
+}
+
+/// What is shown of the cluster stays as it is.
+impl OfflineApi for ApiObjects {
+    fn answer(
+        &mut self,
+        _: &mut Arc<Cluster>,
+        request: &ApiRequest,
+        _: Timestamp,
+    ) -> Result<Value, ApiError> {
+        Self::answer(self, request)
+    }
+}
+
+/// A handle over an API and a cluster in memory, without a scheduler. Time passes when everybody waits. Clones are the same.
+#[derive(Default)]
+pub struct OfflineHandle<A = ApiObjects>(Arc<Inner<A>>);
+
+impl<A> Clone for OfflineHandle<A> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
 
 #[derive(Default)]
-struct Inner {
+struct Inner<A> {
     tasks: Executor,
-    state: Mutex<State>,
+    state: Mutex<State<A>>,
     waiting: WaitingPods,
 }
 
 #[derive(Default)]
-struct State {
-    objects: ApiObjects,
+struct State<A> {
+    api: A,
     cluster: Arc<Cluster>,
     bound: Vec<Binding>,
     told: Vec<String>,
+}
+
+impl<A> OfflineHandle<A> {
+    /// Looks at the API and the cluster, or changes them.
+    pub fn with<T>(&self, work: impl FnOnce(&mut A, &mut Arc<Cluster>) -> T) -> T {
+        let State { api, cluster, .. } = &mut *self.locked();
+        work(api, cluster)
+    }
+
+    /// The tasks, and the time.
+    pub fn tasks(&self) -> &Executor {
+        &self.0.tasks
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State<A>> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl OfflineHandle {
@@ -180,12 +225,12 @@ impl OfflineHandle {
 
     /// Puts an object at a path.
     pub fn put(&self, path: &str, object: Value) {
-        self.locked().objects.put(path, object);
+        self.locked().api.put(path, object);
     }
 
     /// The object at a path.
     pub fn object(&self, path: &str) -> Option<Value> {
-        self.locked().objects.get(path).cloned()
+        self.locked().api.get(path).cloned()
     }
 
     /// Lets somebody else change the objects after a while.
@@ -195,7 +240,7 @@ impl OfflineHandle {
             Work::Other,
             Box::pin(async move {
                 sleep.await;
-                deed(&mut handle.locked().objects);
+                deed(&mut handle.locked().api);
             }),
         );
     }
@@ -223,13 +268,9 @@ impl OfflineHandle {
             }
         }
     }
-
-    fn locked(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-impl Handle for OfflineHandle {
+impl<A: OfflineApi> Handle for OfflineHandle<A> {
     fn look(&self, look: Look) -> Effect<'static, Verdict> {
         let cluster = self.locked().cluster.clone();
         let nominations = Nominations::default();
@@ -250,7 +291,8 @@ impl Handle for OfflineHandle {
     }
 
     fn send(&self, request: ApiRequest) -> Effect<'static, Result<Value, ApiError>> {
-        Box::pin(std::future::ready(self.locked().objects.answer(&request)))
+        let now = self.now();
+        Box::pin(std::future::ready(self.with(|api, cluster| api.answer(cluster, &request, now))))
     }
 
     fn bind(&self, binding: Binding) -> Effect<'static, Verdict> {

@@ -61,7 +61,10 @@ impl DomainCounts {
     fn add_domains(&mut self, column: &LabelColumn, key: &Name, domains: impl Iterator<Item = (u32, i64)>) {
         let domains = domains.filter_map(|(domain, by)| Some((column.value(domain)?, by)));
         let Some(counts) = Arc::get_mut(&mut self.shared).filter(|_| self.since.is_empty()) else {
-            return domains.for_each(|(value, by)| drop(self.add_to(key, value, by)));
+            for (value, by) in domains {
+                self.add_to(key, value, by);
+            }
+            return;
         };
         let counts = counts.entry(key.clone()).or_default();
         for (value, by) in domains {

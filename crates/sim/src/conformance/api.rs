@@ -3,45 +3,30 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use serde_json::{Value, json};
 use supercargo_framework::{
-    Status, Verdict,
-    handle::{
-        ApiError, ApiFailure, ApiRequest, Check, Effect, Handle, LogLevel, Look, Measurement, NoPendingPods,
-        Occurrence, Verb, View, Work,
-    },
-    points::Binding,
-    preemption::Nominations,
-    virtual_time::{Executor, VirtualClock},
-    waiting::WaitingPods,
+    handle::{ApiError, ApiFailure, ApiRequest, Handle, Verb},
+    offline::{OfflineApi, OfflineHandle},
+    virtual_time::VirtualClock,
 };
-use supercargo_model::{Cluster, Key, Kind, Name, Timestamp, object::Object};
+use supercargo_model::{Cluster, Key, Kind, Timestamp, object::Object};
 
 /// A write, in the fields of the data.
 pub(super) type Write = Value;
 
 /// The API server. Clones are the same.
 #[derive(Clone, Default)]
-pub(super) struct RecordedApi(Arc<Inner>);
+pub(super) struct RecordedApi(OfflineHandle<Claims>);
 
 #[derive(Default)]
-struct Inner {
-    tasks: Executor,
-    state: Mutex<State>,
-    waiting: WaitingPods,
-}
-
-#[derive(Default)]
-struct State {
-    /// Claims as they are written.
+struct Claims {
+    /// As they are written.
     claims: BTreeMap<Key, Value>,
-    /// The same as the scheduler sees them.
-    cluster: Arc<Cluster>,
     version: u64,
     /// What the drivers say of each claim as soon as it has devices.
     drivers: BTreeMap<Key, Value>,
@@ -53,22 +38,24 @@ struct State {
 }
 
 impl RecordedApi {
-    fn locked(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The handle that effects go through.
+    pub(super) fn handle(&self) -> Arc<dyn Handle> {
+        Arc::new(self.0.clone())
     }
 
     /// Stores a claim, or forgets it. What was written at some time stays that, whatever the data says.
     pub(super) fn store(&self, key: Key, claim: Option<Value>) {
-        let mut state = self.locked();
-        let time = |claim: &Value| claim["status"]["allocation"]["allocationTimestamp"].clone();
-        let written = state.claims.get(&key).map(time).filter(|time| !time.is_null());
-        let claim = claim.map(|mut claim| {
-            if let (Some(written), false) = (written, time(&claim).is_null()) {
-                claim["status"]["allocation"]["allocationTimestamp"] = written;
-            }
-            claim
+        self.0.with(|api, cluster| {
+            let time = |claim: &Value| claim["status"]["allocation"]["allocationTimestamp"].clone();
+            let written = api.claims.get(&key).map(time).filter(|time| !time.is_null());
+            let claim = claim.map(|mut claim| {
+                if let (Some(written), false) = (written, time(&claim).is_null()) {
+                    claim["status"]["allocation"]["allocationTimestamp"] = written;
+                }
+                claim
+            });
+            api.store(cluster, key, claim);
         });
-        state.store(key, claim);
     }
 
     /// What happens to the claims that a pod uses: what drivers will say, what is turned down, how new ones are called.
@@ -78,52 +65,78 @@ impl RecordedApi {
         refusals: BTreeMap<Key, String>,
         names: Vec<String>,
     ) {
-        let mut state = self.locked();
-        (state.drivers, state.refusals, state.names) = (drivers, refusals, names);
-        let allocated: Vec<Key> = state.claims.keys().cloned().collect();
-        allocated.iter().for_each(|key| state.let_drivers_answer(key));
+        self.0.with(|api, cluster| {
+            (api.drivers, api.refusals, api.names) = (drivers, refusals, names);
+            let allocated: Vec<Key> = api.claims.keys().cloned().collect();
+            allocated.iter().for_each(|key| api.let_drivers_answer(cluster, key));
+        });
     }
 
     /// The claims as they are now, to come back to.
     pub(super) fn copy(&self) -> BTreeMap<Key, Value> {
-        self.locked().claims.clone()
+        self.0.with(|api, _| api.claims.clone())
     }
 
     /// Comes back to what the claims were.
     pub(super) fn restore(&self, claims: BTreeMap<Key, Value>) {
-        let mut state = self.locked();
-        let gone: Vec<Key> = state.claims.keys().filter(|key| !claims.contains_key(*key)).cloned().collect();
-        gone.into_iter().for_each(|key| state.store(key, None));
-        claims.into_iter().for_each(|(key, claim)| state.store(key, Some(claim)));
+        self.0.with(|api, cluster| {
+            let gone: Vec<Key> =
+                api.claims.keys().filter(|key| !claims.contains_key(*key)).cloned().collect();
+            gone.into_iter().for_each(|key| api.store(cluster, key, None));
+            claims.into_iter().for_each(|(key, claim)| api.store(cluster, key, Some(claim)));
+        });
     }
 
     /// What was written since the last time.
     pub(super) fn take_written(&self) -> Vec<Write> {
-        std::mem::take(&mut self.locked().written)
+        self.0.with(|api, _| std::mem::take(&mut api.written))
     }
 
     /// Runs an effect, and whatever others it begins, to their end.
     pub(super) fn run<T>(&self, effect: impl Future<Output = T>) -> Option<T> {
-        let mut effect = std::pin::pin!(effect);
+        let (tasks, mut effect) = (self.0.tasks(), std::pin::pin!(effect));
         let mut ended = None;
         loop {
-            self.0.tasks.run_ready();
+            tasks.run_ready();
             if ended.is_none()
                 && let Poll::Ready(value) = effect.as_mut().poll(&mut Context::from_waker(Waker::noop()))
             {
                 ended = Some(value);
                 continue;
             }
-            if self.0.tasks.is_idle() && !self.0.tasks.clock().advance_to_next_timer(Duration::MAX) {
+            if tasks.is_idle() && !tasks.clock().advance_to_next_timer(Duration::MAX) {
                 return ended;
             }
         }
     }
 }
 
-impl State {
-    fn store(&mut self, key: Key, claim: Option<Value>) {
-        let cluster = Arc::make_mut(&mut self.cluster);
+impl OfflineApi for Claims {
+    fn answer(
+        &mut self,
+        cluster: &mut Arc<Cluster>,
+        request: &ApiRequest,
+        now: Timestamp,
+    ) -> Result<Value, ApiError> {
+        if request.verb == Verb::Get {
+            return self.find(&request.key);
+        }
+        self.written.push(recorded(request, now));
+        if request.resource.kind != Kind::ResourceClaim.api().kind {
+            return Ok(json!({}));
+        }
+        if request.subresource == "status"
+            && let Some(refusal) = self.refusals.get(&request.key)
+        {
+            return Err(ApiError::new(ApiFailure::Refused, refusal.clone()));
+        }
+        self.write(cluster, request)
+    }
+}
+
+impl Claims {
+    fn store(&mut self, cluster: &mut Arc<Cluster>, key: Key, claim: Option<Value>) {
+        let cluster = Arc::make_mut(cluster);
         match claim {
             None => {
                 self.claims.remove(&key);
@@ -141,29 +154,13 @@ impl State {
     }
 
     /// Drivers answer as soon as a claim has devices that must get ready.
-    fn let_drivers_answer(&mut self, key: &Key) {
+    fn let_drivers_answer(&mut self, cluster: &mut Arc<Cluster>, key: &Key) {
         let answer = self.drivers.get(key).cloned();
         let claim = self.claims.get(key).filter(|claim| !claim["status"]["allocation"].is_null()).cloned();
         if let (Some(answer), Some(mut claim)) = (answer, claim) {
             claim["status"]["devices"] = answer;
-            self.store(key.clone(), Some(claim));
+            self.store(cluster, key.clone(), Some(claim));
         }
-    }
-
-    fn answer(&mut self, request: &ApiRequest, now: Timestamp) -> Result<Value, ApiError> {
-        if request.verb == Verb::Get {
-            return self.find(&request.key);
-        }
-        self.written.push(recorded(request, now));
-        if request.resource.kind != Kind::ResourceClaim.api().kind {
-            return Ok(json!({}));
-        }
-        if request.subresource == "status"
-            && let Some(refusal) = self.refusals.get(&request.key)
-        {
-            return Err(ApiError::new(ApiFailure::Refused, refusal.clone()));
-        }
-        self.write(request)
     }
 
     fn find(&self, key: &Key) -> Result<Value, ApiError> {
@@ -174,7 +171,7 @@ impl State {
         self.claims.get(key).cloned().ok_or_else(missing)
     }
 
-    fn write(&mut self, request: &ApiRequest) -> Result<Value, ApiError> {
+    fn write(&mut self, cluster: &mut Arc<Cluster>, request: &ApiRequest) -> Result<Value, ApiError> {
         let mut key = request.key.clone();
         let claim = match request.verb {
             Verb::Create => {
@@ -192,7 +189,7 @@ impl State {
             }
             Verb::Delete => {
                 let gone = self.find(&key)?;
-                self.store(key, None);
+                self.store(cluster, key, None);
                 return Ok(gone);
             }
             Verb::StrategicMergePatch => {
@@ -208,8 +205,8 @@ impl State {
                 request.body.clone()
             }
         };
-        self.store(key.clone(), Some(claim));
-        self.let_drivers_answer(&key);
+        self.store(cluster, key.clone(), Some(claim));
+        self.let_drivers_answer(cluster, &key);
         self.find(&key)
     }
 }
@@ -273,62 +270,4 @@ pub(super) fn masked(mut value: Value, now: Option<Timestamp>) -> Value {
         _ => {}
     }
     value
-}
-
-impl Handle for RecordedApi {
-    fn look(&self, look: Look) -> Effect<'static, Verdict> {
-        let cluster = self.locked().cluster.clone();
-        let nominations = Nominations::default();
-        look(&View { cluster: &cluster, nominations: &nominations, pending: &NoPendingPods });
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    fn until(&self, mut check: Check) -> Effect<'static, Verdict> {
-        let cluster = self.locked().cluster.clone();
-        let nominations = Nominations::default();
-        let waits = check(&View { cluster: &cluster, nominations: &nominations, pending: &NoPendingPods });
-        let found = match waits {
-            None => Ok(()),
-            Some(_) => Err(Status::error("a wait for what was not recorded")),
-        };
-        Box::pin(std::future::ready(found))
-    }
-
-    fn send(&self, request: ApiRequest) -> Effect<'static, Result<Value, ApiError>> {
-        Box::pin(std::future::ready(self.locked().answer(&request, self.now())))
-    }
-
-    fn bind(&self, _: Binding) -> Effect<'static, Verdict> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    fn now(&self) -> Timestamp {
-        self.0.tasks.clock().now()
-    }
-
-    fn uptime(&self) -> Duration {
-        self.0.tasks.clock().uptime()
-    }
-
-    fn sleep(&self, span: Duration) -> Effect<'static, ()> {
-        self.0.tasks.clock().sleep(span)
-    }
-
-    fn spawn(&self, _: Work, effect: Effect<'static, ()>) {
-        self.0.tasks.spawn(self.0.tasks.process(), effect);
-    }
-
-    fn record(&self, _: Occurrence) {}
-
-    fn log(&self, _: LogLevel, _: &str) {}
-
-    fn measure(&self, _: Measurement) {}
-
-    fn waiting_pods(&self) -> &WaitingPods {
-        &self.0.waiting
-    }
-
-    fn activate(&self, _: Name) {}
-
-    fn look_again(&self, _: Name, _: Name) {}
 }

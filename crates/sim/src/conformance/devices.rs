@@ -12,7 +12,6 @@ use supercargo_engine::{Decision, Engine};
 use supercargo_framework::{
     Code,
     assumed::{AssumedObjects, ReserveCycle},
-    handle::Handle,
     preemption::Nominations,
     profile::{PreFilterEnd, Profile},
 };
@@ -72,7 +71,7 @@ impl<'c> DeviceCycles<'c> {
         let api = RecordedApi::default();
         let claims = objects.iter().filter(|object| object["kind"] == Kind::ResourceClaim.name());
         claims.for_each(|claim| api.store(key_of(claim), Some(claim.clone())));
-        let handle: Arc<dyn Handle> = Arc::new(api.clone());
+        let handle = api.handle();
         engine.profiles().iter().for_each(|profile| profile.connect(&handle));
         Self { api, assumed: AssumedObjects::default(), held: None }
     }
