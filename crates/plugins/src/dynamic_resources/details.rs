@@ -161,9 +161,11 @@ fn torn(
         (None, Some(attribute)) => (&**attribute, "different values of"),
         (None, None) => ("", "something unknown of"),
     };
-    let values: Vec<String> = by_value.iter().map(|(value, count)| format!("{value} {count}")).collect();
+    let have = |count: usize| if count == 1 { "has" } else { "have" };
+    let values: Vec<String> =
+        by_value.iter().map(|(value, count)| format!("{count} {} {value}", have(*count))).collect();
     let text = format!(
-        "claim {}: {wanted} devices with {must} {attribute} are wanted; those that will do have {}",
+        "claim {}: {wanted} devices with {must} {attribute} are wanted; of those that will do, {}",
         claim.key(),
         listed(&values)
     );
