@@ -16,7 +16,14 @@ mod serving;
 mod spans;
 mod watched;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use supercargo_config::{Configuration, Loaded};
 use supercargo_framework::registry::Registry;
@@ -66,6 +73,7 @@ pub(crate) fn run(
         return tell_version(version, console);
     }
     let checked = options.check()?;
+    let signals = Signals::hear()?;
     let Loaded { mut configuration, warnings } =
         load_configuration(options.config.as_ref(), console, registry)?;
     options.apply(&mut configuration);
@@ -79,7 +87,8 @@ pub(crate) fn run(
     let runtime = runtime()?;
     runtime.spawn(pod_lines.tell_left_out());
     let shown = ShownConfiguration::new(&configuration, &warnings, registry);
-    let ending = runtime.block_on(schedule(options, checked, &configuration, shown, registry, guests));
+    let ending =
+        runtime.block_on(schedule(options, checked, &configuration, shown, registry, guests, signals));
     // Whatever still runs (a request that nobody waits for) must not hold the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     ending.map_err(Failure::from)
@@ -112,9 +121,9 @@ async fn schedule(
     shown: ShownConfiguration,
     registry: &Registry,
     guests: &Host,
+    signals: Signals,
 ) -> Result<Ending, Problems> {
-    let stop = CancellationToken::new();
-    tokio::spawn(stop_on_signal(stop.clone()));
+    let stop = signals.stop_in_order();
     let access = access(options, configuration);
     let real = open(&access).await?;
     tracing::info!(version = VERSION, server = real.server(), "supercargo starts");
@@ -259,6 +268,42 @@ fn access(options: &Options, configuration: &Configuration) -> RestConfig {
         master: options.master.clone(),
         queries_per_second: connection.queries_per_second(),
         burst: connection.burst,
+    }
+}
+
+/// Hears signals from the start on, in a thread of its own. Guests are compiled before anything runs, which may take a minute,
+/// and a signal that nobody hears does not end the first process of a container.
+struct Signals {
+    stop: CancellationToken,
+    /// Whether there is something that has to come to its end.
+    runs: Arc<AtomicBool>,
+}
+
+impl Signals {
+    fn hear() -> Result<Self, Problem> {
+        let signals = Self { stop: CancellationToken::new(), runs: Arc::default() };
+        let (stop, runs, runtime) = (signals.stop.clone(), signals.runs.clone(), runtime()?);
+        let hears = async move {
+            let heard = CancellationToken::new();
+            let ends = tokio::spawn(stop_on_signal(heard.clone()));
+            heard.cancelled().await;
+            if !runs.load(Ordering::SeqCst) {
+                std::process::exit(0);
+            }
+            stop.cancel();
+            // The second signal ends the process there.
+            let _ = ends.await;
+        };
+        let thread = std::thread::Builder::new().name("signals".to_owned());
+        let thread = thread.spawn(move || runtime.block_on(hears));
+        thread.map_err(|error| Problem::error(format!("cannot start: {error}")))?;
+        Ok(signals)
+    }
+
+    /// From now on the first signal is told by this, and ends nothing.
+    fn stop_in_order(self) -> CancellationToken {
+        self.runs.store(true, Ordering::SeqCst);
+        self.stop
     }
 }
 

@@ -7,13 +7,19 @@ use serde::Deserialize;
 use crate::{Base64, Duration};
 
 /// What is shown in the place of a private key, or of a user and password.
-pub const REDACTED: &str = "--- REDACTED ---";
+pub use supercargo_manifest::REDACTED;
 
 /// An address as it may be shown: without the user and password in it.
 pub fn without_password(address: &str) -> Cow<'_, str> {
     let hidden = || {
         let (scheme, rest) = address.split_once("://")?;
         let authority = rest.split(['/', '?', '#']).next()?;
+        // What follows the colon is no port: a password that should have been escaped goes on after the slash.
+        let is_broken = |(_, port): (&str, &str)| !port.bytes().all(|byte| byte.is_ascii_digit());
+        let authority = match authority.contains('@') {
+            false if authority.rsplit_once(':').is_some_and(is_broken) => rest,
+            _ => authority,
+        };
         let (_, host) = authority.rsplit_once('@')?;
         Some(format!("{scheme}://{REDACTED}@{host}{}", &rest[authority.len()..]))
     };
@@ -110,6 +116,7 @@ mod tests {
             ("https://b:1/x?y=@", "https://b:1/x?y=@"),
             ("https://user:pass@word@c:8080/x?y=@", "https://--- REDACTED ---@c:8080/x?y=@"),
             ("http://token@c", "http://--- REDACTED ---@c"),
+            ("http://user:pass/word@c/x", "http://--- REDACTED ---@c/x"),
             ("", ""),
         ] {
             let extender = Extender { url_prefix: address.to_owned(), ..Extender::default() };

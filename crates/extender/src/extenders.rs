@@ -399,6 +399,8 @@ fn judge<T>(
     read: impl Fn(&[u8]) -> Result<T, Wrong>,
 ) -> Result<T, CallProblem> {
     let url = extender.url(verb);
+    // What is told of a call reaches logs, statuses and events.
+    let url = config::without_password(&url);
     let failed = |how, what: String| {
         Err(CallProblem { how, message: format!("extender {:?}, {verb}: {}", extender.name(), clip(&what)) })
     };
@@ -462,6 +464,24 @@ mod tests {
         let urls: Vec<String> =
             extenders.all().iter().map(|extender| extender.url(CallVerb::Filter)).collect();
         assert_eq!(urls, ["http://b/filter", "http://c/filter", "http://a/x/filter"]);
+    }
+
+    #[test]
+    fn a_password_is_in_nothing_that_is_told_of_a_call() {
+        let url_prefix = "http://user:hunter2@a/x".to_owned();
+        let given = config::Extender { url_prefix, filter_verb: "filter".to_owned(), ..Default::default() };
+        let way = |extender: &config::Extender| Http::new(extender).map(|http| Arc::new(http) as _);
+        let extenders = Extenders::new(&[given], way, Arc::new(NoTime), Arc::new(NoWatcher)).unwrap();
+        let replies = [
+            None,
+            Some(Err(TransportError::Broken("no connection".to_owned()))),
+            Some(Ok(Reply { status: 500, body: "out of order".into() })),
+        ];
+        for reply in replies {
+            let told =
+                judge(&extenders.all()[0], CallVerb::Filter, 1, reply, |_| Ok(())).err().unwrap().message;
+            assert!(told.contains("@a/x/filter") && !told.contains("hunter2"), "{told}");
+        }
     }
 
     #[test]

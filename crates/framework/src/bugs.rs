@@ -132,6 +132,8 @@ bugs! {
     PatienceWithoutEnd,
     /// A pod on a node that cannot be read as a whole holds nothing there.
     UnreadablePodNotCounted,
+    /// Devices that were chosen for a claim are free for others until the watch shows them in it.
+    ChosenDevicesNotKept,
 }
 
 #[cfg(feature = "bugs")]

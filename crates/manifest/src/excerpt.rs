@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::BYTE_ORDER_MARK;
+use crate::secrets::redacted;
 use crate::value::Location;
 
 /// How much of a line is shown.
@@ -10,20 +11,31 @@ const MAX_SHOWN_CHARS: usize = 100;
 /// How much of a long line is shown before the place.
 const SHOWN_BEFORE_CHARS: usize = 60;
 const TAB_WIDTH_CHARS: usize = 4;
+/// How much of a line is looked at on each side of the place.
+const LOOKED_AT_CHARS: usize = 32 << 10;
 
 /// Writes the excerpt, beginning with a line break; nothing if the text has no such line.
 pub(crate) fn write(f: &mut fmt::Formatter<'_>, text: &str, at: Location) -> fmt::Result {
     let Some(line) = lines(text).nth(at.line.saturating_sub(1) as usize) else {
         return Ok(());
     };
-    let column = at.column.saturating_sub(1) as usize;
-    let window = Window::new(line, column);
+    let (line, column) = part(line, at.column.saturating_sub(1) as usize);
+    let (line, column) = redacted(line, column);
+    let window = Window::new(&line, column);
     let number = at.line.to_string();
     let gutter = " ".repeat(number.len());
     write!(f, "\n{gutter} |")?;
     write!(f, "\n{}", format!("{number} | {}", window.text).trim_end())?;
     let carets = "^".repeat(window.underlined);
     write!(f, "\n{gutter} | {}{carets}", " ".repeat(window.before))
+}
+
+/// The part of a line that is looked at for what to show, and the column in it. It begins before any key or address that
+/// could reach into what is shown.
+fn part(line: &str, column: usize) -> (&str, usize) {
+    let start = column.saturating_sub(LOOKED_AT_CHARS);
+    let index = |chars: usize| line.char_indices().nth(chars).map_or(line.len(), |(index, _)| index);
+    (&line[index(start)..index(column + LOOKED_AT_CHARS)], column - start)
 }
 
 /// The lines of a text, which end with a line feed, a carriage return or both.

@@ -41,6 +41,7 @@ mod number;
 mod outline;
 mod path;
 mod problem;
+mod secrets;
 mod value;
 mod yaml;
 
@@ -50,6 +51,7 @@ pub use decode::{UnknownFields, decode, decode_in_part};
 pub use duration::Duration;
 pub use nearest::nearest;
 pub use problem::{Problem, Problems, Severity};
+pub use secrets::REDACTED;
 pub use value::{Entry, Location, Source, Value, ValueKind};
 
 /// How deep lists and maps may be nested in each other.

@@ -1,9 +1,11 @@
 //! Problems, told so that people can mend them.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
 use crate::excerpt;
+use crate::secrets::without_passwords;
 use crate::value::{Location, Source};
 
 /// How bad a problem is.
@@ -48,7 +50,7 @@ impl Problem {
             source: None,
             at: None,
             path: String::new(),
-            message: message.into(),
+            message: shown(message),
             hint: None,
             severity: Severity::Error,
         }
@@ -77,8 +79,17 @@ impl Problem {
     /// Tells how to mend it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(shown(hint));
         self
+    }
+}
+
+/// What is wrong with a value is often told with the value.
+fn shown(text: impl Into<String>) -> String {
+    let text = text.into();
+    match without_passwords(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(shown) => shown,
     }
 }
 

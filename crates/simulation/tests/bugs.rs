@@ -125,6 +125,24 @@ fn plans_of_their_own() -> Vec<OwnPlan> {
                 step(20_050, Act::Pause { process: 0, seconds: 40 }),
             ],
         ),
+        // All five are decided in one moment, and the fifth one knew of four.
+        (
+            Bug::AssumedPodNotCounted,
+            SimulationRule::NothingGivenTwice,
+            one_node(),
+            vec![step(1_000, pods(1, 5))],
+        ),
+        // Two claims that come in one moment want both devices of a root, and the node has one such root.
+        (
+            Bug::ChosenDevicesNotKept,
+            SimulationRule::NothingGivenTwice,
+            PlannedSetup { devices: true, ..one_node() },
+            vec![
+                step(500, Act::Devices { sort: 0, pick: 0 }),
+                step(5_000, Act::Devices { sort: 6, pick: 1 }),
+                step(5_000, Act::Devices { sort: 6, pick: 1 }),
+            ],
+        ),
         // Whoever asks for an hour is asked again all the same.
         (
             Bug::PatienceWithoutEnd,

@@ -16,6 +16,7 @@ use supercargo_model::Name;
 use wasmtime::{Config, Engine, InstancePre};
 
 use crate::{
+    compiler::Compiler,
     guest::{Guest, RunningModule},
     instance::GuestError,
     module::{self, Steps, Unfit},
@@ -81,6 +82,7 @@ pub struct Host(Arc<Shared>);
 struct Shared {
     /// Made when the first guest needs it.
     machine: OnceLock<Result<Machine, String>>,
+    compiler: Compiler,
     compiled: Mutex<Vec<Compiled>>,
     guests: Mutex<Vec<Weak<Guest>>>,
     listener: OnceLock<Box<Listener>>,
@@ -130,6 +132,11 @@ impl Host {
         self.machine().map(|machine| &machine.ticker)
     }
 
+    /// Whether a module is being compiled, perhaps one that nobody waits for any more.
+    pub(crate) fn is_compiling(&self) -> bool {
+        self.0.compiler.is_busy()
+    }
+
     /// The guests that are in use.
     pub(crate) fn guests(&self) -> Vec<Arc<Guest>> {
         let mut guests = self.0.guests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,7 +166,9 @@ impl Host {
             return Ok((known.pre.clone(), known.steps));
         }
         let machine = self.machine().map_err(|GuestError(what)| vec![Unfit::new(what)])?;
-        let (pre, steps) = module::compile(&machine.engine, bytes, limits)?;
+        let (engine, given, allowed) = (machine.engine.clone(), bytes.clone(), limits.clone());
+        let compile = move || module::compile(&engine, &given, &allowed);
+        let (pre, steps) = self.0.compiler.run(limits.compile_timeout, compile)?;
         let mut compiled = compiled();
         if compiled.len() >= KEPT_MODULES {
             compiled.remove(0);

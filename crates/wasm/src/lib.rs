@@ -13,6 +13,7 @@
 //! ```
 
 mod attributes;
+mod compiler;
 mod complexity;
 mod fast;
 mod guest;

@@ -113,7 +113,8 @@ impl Watcher {
             });
             let settled = seen.stamp == stamp;
             seen.stamp.clone_from(&stamp);
-            if settled && seen.read != stamp {
+            // Later, if one that took too long is still being compiled.
+            if settled && seen.read != stamp && !self.host.is_compiling() {
                 seen.read = stamp;
                 reload(&self.host, guest, &mut seen.content);
             }

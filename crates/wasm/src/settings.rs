@@ -15,6 +15,8 @@ use supercargo_model::Quantity;
 /// Executed instructions, roughly: some tenths of a second.
 const DEFAULT_FUEL: u64 = 200_000_000;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Enough for the worst that the limits of size let through, where the compiler is optimised.
+const DEFAULT_COMPILE_TIMEOUT: Duration = Duration::from_secs(60);
 const DEFAULT_MEMORY_BYTES: u64 = 64 * 1024 * 1024;
 const DEFAULT_INSTANCES: usize = 4;
 /// A guest's memory is addressed by 32 bits.
@@ -34,6 +36,8 @@ const MODULE_COST_PER_BYTE: u64 = 16;
 pub(crate) struct GuestLimits {
     pub(crate) fuel: u64,
     pub(crate) timeout: Duration,
+    /// Of the compiler.
+    pub(crate) compile_timeout: Duration,
     pub(crate) memory_bytes: u64,
     /// How many instances are kept while nobody needs them.
     pub(crate) instances: usize,
@@ -75,6 +79,7 @@ struct Written {
     args: Option<IgnoredAny>,
     fuel: Option<u64>,
     timeout: Option<manifest::Duration>,
+    compile_timeout: Option<manifest::Duration>,
     memory: Option<Quantity>,
     instances: Option<u32>,
     module_size: Option<Quantity>,
@@ -111,11 +116,9 @@ fn limits(args: &Args<'_>, written: &Written, problems: &mut Problems) -> GuestL
     if fuel == 0 {
         problems.push(args.problem("fuel", "a guest without fuel cannot do anything").hint("leave it out"));
     }
-    let timeout = written.timeout.map_or(Some(DEFAULT_TIMEOUT), manifest::Duration::to_std);
-    let timeout = timeout.filter(|timeout| !timeout.is_zero()).unwrap_or_else(|| {
-        problems.push(args.problem("timeout", "must be longer than nothing").hint("write 100ms, say"));
-        DEFAULT_TIMEOUT
-    });
+    let timeout = span(args, ("timeout", "100ms"), written.timeout, DEFAULT_TIMEOUT, problems);
+    let compile = ("compileTimeout", "1m");
+    let compile_timeout = span(args, compile, written.compile_timeout, DEFAULT_COMPILE_TIMEOUT, problems);
     let memory = written.memory.map_or(DEFAULT_MEMORY_BYTES as i64, Quantity::value);
     let memory_bytes = u64::try_from(memory).unwrap_or(0);
     if !(PAGE_BYTES..=MAX_MEMORY_BYTES).contains(&memory_bytes) {
@@ -127,7 +130,23 @@ fn limits(args: &Args<'_>, written: &Written, problems: &mut Problems) -> GuestL
     }
     let module_bytes = size(args, "moduleSize", written.module_size, DEFAULT_MODULE_BYTES, problems);
     let function_bytes = size(args, "functionSize", written.function_size, DEFAULT_FUNCTION_BYTES, problems);
-    GuestLimits { fuel, timeout, memory_bytes, instances, module_bytes, function_bytes }
+    GuestLimits { fuel, timeout, compile_timeout, memory_bytes, instances, module_bytes, function_bytes }
+}
+
+/// A limit in time, by the name of its field and an example.
+fn span(
+    args: &Args<'_>,
+    (field, example): (&str, &str),
+    given: Option<manifest::Duration>,
+    default: Duration,
+    problems: &mut Problems,
+) -> Duration {
+    let span = given.map_or(Some(default), manifest::Duration::to_std).filter(|span| !span.is_zero());
+    span.unwrap_or_else(|| {
+        let hint = format!("write {example}, say");
+        problems.push(args.problem(field, "must be longer than nothing").hint(hint));
+        default
+    })
 }
 
 /// A limit of what is compiled.

@@ -206,6 +206,10 @@ extenders:
         let text = config::to_yaml(&shown.written);
         assert!(!text.contains("hunter2"), "{text}");
         assert!(text.contains("eA==") && text.contains(REDACTED) && !text.contains("c2VjcmV0"), "{text}");
+        // A warning quotes the line.
+        let warnings = shown.warnings.join("\n");
+        assert!(warnings.contains("filterVerb: f") && warnings.contains(REDACTED), "{warnings}");
+        assert!(!warnings.contains("hunter2") && !warnings.contains("c2VjcmV0"), "{warnings}");
     }
 
     #[test]

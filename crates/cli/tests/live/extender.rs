@@ -198,6 +198,16 @@ fn reply(stream: &mut impl Write, status: u16, body: &Value) -> std::io::Result<
     stream.flush()
 }
 
+/// An answer of which every byte is a piece of its own.
+fn in_bytes(stream: &mut impl Write, body: &Value) -> std::io::Result<()> {
+    let pieces =
+        body.to_string().into_bytes().into_iter().flat_map(|byte| [b'1', b'\r', b'\n', byte, b'\r', b'\n']);
+    stream.write_all(b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+    stream.write_all(&pieces.collect::<Vec<u8>>())?;
+    stream.write_all(b"0\r\n\r\n")?;
+    stream.flush()
+}
+
 /// Does what a way says; an error ends the connection.
 fn act(stream: &mut impl Write, way: &str, verb: &str, body: &Value) -> std::io::Result<()> {
     let ends = || Err(std::io::Error::other("ends"));
@@ -213,6 +223,9 @@ fn act(stream: &mut impl Write, way: &str, verb: &str, body: &Value) -> std::io:
         ("good", "bind") => reply(stream, 200, &bind(body)),
         ("refuses", "filter") => reply(stream, 200, &filter(body, |_| false)),
         ("all", "filter") => reply(stream, 200, &filter(body, |_| true)),
+        ("wordy", _) => reply(stream, 200, &json!({"Error": "no ".repeat(5_000_000)})),
+        ("wordy-and-broken", _) => reply(stream, 500, &json!("no ".repeat(5_000_000))),
+        ("in-bytes", _) => in_bytes(stream, &json!({"Error": "x".repeat(2 << 20)})),
         ("broken", _) => reply(stream, 500, &json!("out of order")),
         ("hangs", _) => loop {
             std::thread::park();

@@ -197,6 +197,41 @@ fn a_lie_is_told_with_its_extender_and_harms_nothing_else() {
     }
 }
 
+/// What is said about twenty pods would be 300 MB, as often as it is kept: as the last failure, in the status, in a record.
+#[test]
+fn one_that_says_a_lot_then_little_of_it_is_kept_and_logged() {
+    const PODS: usize = 20;
+    const GROWS_KIB: u64 = 128 << 10;
+    let extender = ExtenderProcess::start();
+    // (way, pods, how much memory is taken at most)
+    for (way, pods, most_kib) in [
+        ("wordy", PODS, GROWS_KIB),
+        ("wordy-and-broken", PODS, GROWS_KIB / 4),
+        ("in-bytes", 1, GROWS_KIB / 2),
+    ] {
+        let stage = Stage::in_memory();
+        stage.make(node("a"));
+        let configuration = of_gpus(&extender.url(way), "filterVerb: filter").replace("1s", "30s");
+        let scheduler = stage.scheduler_with(&configuration, &["--v=4"]);
+        let before_kib = scheduler.peak_kib();
+        stage.make_all((0..pods).map(|i| gpu_pod(&format!("gpu-{i}"))));
+        for i in 0..pods {
+            let mut told = String::new();
+            wait_until("its status tells why", || {
+                let pod = stage.pod(&format!("gpu-{i}")).expect("it is there");
+                told = pod["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned();
+                !told.is_empty()
+            });
+            assert!(told.len() < 2 << 10, "{way}: {} bytes", told.len());
+        }
+        let grown_kib = scheduler.peak_kib() - before_kib;
+        assert!(grown_kib < most_kib, "{way}: {grown_kib} KiB more");
+        let log = scheduler.log();
+        let longest = log.lines().map(str::len).max();
+        assert!(longest < Some(4 << 10) && log.len() < 1 << 20, "{way}: {longest:?} of {}", log.len());
+    }
+}
+
 #[test]
 fn an_extender_binds_in_the_place_of_the_plugins() {
     let stage = Stage::in_memory();
@@ -289,6 +324,25 @@ fn supercargo(arguments: &[&str]) -> (String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     assert!(output.status.success(), "{}", text(output.stderr));
     (text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_password_in_an_address_is_told_to_nobody() {
+    let stage = Stage::in_memory();
+    stage.make(node("a"));
+    let line = "extenders: [{urlPrefix: 'http://user:hunter2@127.0.0.1:1/x', filterVerb: f}]";
+    let scheduler = stage.scheduler_with(line, &["--v=4"]);
+    stage.make(pod("p"));
+    let event = stage.wait_for_event("p", "FailedScheduling");
+    let (_, page) = scheduler.get("/supercargo/v1/configuration").expect("a page");
+    let (_, configz) = scheduler.get("/configz").expect("a page");
+    let (_, metrics) = scheduler.get("/metrics").expect("metrics");
+    let log = scheduler.log();
+    assert!(log.contains("each call sends every node in full") && log.contains("filterVerb: f"), "{log}");
+    assert!(page.contains("each call sends every node in full"), "{page}");
+    for told in [log, page, configz, metrics, event.to_string()] {
+        assert!(!told.contains("hunter2"), "{told}");
+    }
 }
 
 #[test]

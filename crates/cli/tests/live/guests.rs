@@ -1,6 +1,10 @@
 //! Plugins in WebAssembly: the file is replaced while pods arrive, breaks, traps, and is mended.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use tempfile::TempDir;
 
@@ -158,6 +162,34 @@ fn a_guest_that_fails_costs_its_pods_and_not_the_scheduler() {
     guest.replace(&prefers("blue", ""));
     assert_eq!(stage.wait_until_bound("one"), "blue");
     assert!(scheduler.answers("/readyz", 200));
+}
+
+/// A step that keeps the compiler busy for many seconds where it is not optimised, within all limits of size.
+fn slow_to_compile() -> String {
+    let declared = format!("(local {})", "i32 ".repeat(2_000));
+    let uses: String = (2..2_000).map(|i| format!("(local.set {i} (local.get {}))", i + 1)).collect();
+    let branches: String = (0..3_000).map(|i| format!("(br_if 0 (local.get {}))", 2 + i % 2_000)).collect();
+    format!("{declared} {uses} (block {branches}) {uses}")
+}
+
+#[test]
+fn a_signal_is_heeded_while_the_first_guest_is_compiled() {
+    let stage = Stage::in_memory();
+    let guest = Guest::new(&prefers("red", &slow_to_compile()));
+    let configuration = format!(
+        "profiles: [{{plugins: {{score: {{enabled: [{{name: Colour}}]}}}}, \
+         pluginConfig: [{{name: Colour, args: {{path: '{}'}}}}]}}]",
+        guest.path()
+    );
+    let mut scheduler = stage.start_with(&configuration, &[]);
+    wait_until("it compiles", || scheduler.has_thread("wasm-compiler"));
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(scheduler.has_thread("wasm-compiler"), "the guest is compiled too fast to tell");
+    let asked = Instant::now();
+    scheduler.signal("TERM");
+    // In order, and not by the signal: the first process of a container would hear nothing of it.
+    assert_eq!(scheduler.wait_for_end().code(), Some(0));
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
 }
 
 #[test]

@@ -2,11 +2,11 @@
 //! pods of others.
 
 use serde_json::{Value, json};
-use supercargo_testcluster::{Rule, User};
+use supercargo_testcluster::{Fault, FaultRule, Rule, User};
 
 use crate::{
     draft::{Draft, node, pod},
-    process::{SchedulerProcess, wait_until},
+    process::{Resource, SchedulerProcess, wait_until},
     stage::Stage,
 };
 
@@ -152,6 +152,27 @@ fn hundreds_of_preemptors_where_few_requests_are_allowed_then_the_lease_is_kept(
     let bound = || stage.cluster().bindings().len() - before;
     keeps_well_until(&scheduler, "an eighth of them is bound", || bound() >= NODES / 2);
     assert_eq!(stage.cluster().violations(), []);
+}
+
+/// A connection for each of the pods that are to be bound would take all descriptors; the lease needs a new one now and then,
+/// and so does whoever asks for health.
+#[test]
+fn slow_writes_and_a_thousand_descriptors_then_the_lease_is_kept() {
+    let stage = Stage::in_memory();
+    let cluster = stage.cluster();
+    let roomy = |i: usize| node(&i.to_string()).with("/status/allocatable/pods", "100".into());
+    create_all(&stage, (0..30).map(roomy));
+    let scheduler = leader(&stage, "clientConnection: {qps: 10000, burst: 10000}");
+    scheduler.limit(Resource::FileDescriptors, Some(1_024));
+    for (verb, resource) in [("create", "pods/binding"), ("patch", "pods/status"), ("create", "events")] {
+        let slow = FaultRule::new(Fault::Delay { millis: 4_000 });
+        cluster.faults().add(slow.verb(verb).resource(resource));
+    }
+    cluster.faults().add(FaultRule::new(Fault::HangUp).verb("update").resource("leases").every(3));
+    create_all(&stage, (0..1_500).map(|i| pod(&format!("waits-{i}")).cpu("1m")));
+    // Twice as many as are bound at once.
+    keeps_well_until(&scheduler, "the second ones are bound", || cluster.bindings().len() > 32);
+    assert!(scheduler.open_files() < 512, "{} descriptors", scheduler.open_files());
 }
 
 #[test]

@@ -147,6 +147,14 @@ impl SchedulerProcess {
         fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("it runs").count() as u64
     }
 
+    /// Whether it has a thread of this name.
+    pub(crate) fn has_thread(&self, name: &str) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
+        threads.into_iter().any(|thread| {
+            fs::read_to_string(thread.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+        })
+    }
+
     /// Ends it at once, as SIGKILL does.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
@@ -165,8 +173,17 @@ impl SchedulerProcess {
 
     /// The memory that it holds.
     pub(crate) fn resident_kib(&self) -> u64 {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// The most that it has held so far.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        self.memory_kib("VmHWM:")
+    }
+
+    fn memory_kib(&self, what: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+        let line = status.lines().find_map(|line| line.strip_prefix(what)).expect("a line about memory");
         line.split_whitespace().next().and_then(|kib| kib.parse().ok()).expect("a number")
     }
 }

@@ -88,3 +88,30 @@ fn problems_follow_each_other() {
     assert!(many.to_string().ends_with("error: 49\n\n… and 10 more"));
     assert_eq!((many.len(), many.into_iter().count()), (60, 60));
 }
+
+#[test]
+fn secrets_are_neither_in_the_line_nor_in_the_message() {
+    let line = "- {urlPrefix: 'http://user:hunter2@a', weight: x, tlsConfig: {keyData: c2VjcmV0}}";
+    let source = Source::new("c.yaml", line);
+    let at = |what: &str| Location { line: 1, column: line.find(what).unwrap() as u32 + 1 };
+    let weight = Problem::error("no number").at(&source, at("x,")).to_string();
+    let address = "'http://--- REDACTED ---@a'";
+    let shown = format!("- {{urlPrefix: {address}, weight: x, tlsConfig: {{keyData: --- REDACTED ---}}}}");
+    let before = " ".repeat(shown.find("x,").unwrap());
+    assert_eq!(weight, format!("error: c.yaml:1:48: no number\n  |\n1 | {shown}\n  | {before}^"));
+    let url = Problem::warning("'http://user:hunter2@a' is odd")
+        .hint("not http://user:hunter2@a")
+        .at(&source, at("'h"));
+    let carets = "^".repeat(address.len());
+    let expected = format!(
+        "warning: c.yaml:1:15: {address} is odd\n  |\n1 | {shown}\n  |               {carets}\nhint: not {}",
+        address.trim_matches('\'')
+    );
+    assert_eq!(url.to_string(), expected);
+    // Far along a line, where its beginning is not shown.
+    let line = format!("{{\"keyData\": \"{}\", \"x\": 1}}", "c2VjcmV0".repeat(1000));
+    for column in [1, 100, 5_000, 8_020] {
+        let problem = Problem::error("no").at(&Source::new("c", &*line), Location { line: 1, column });
+        assert!(!problem.to_string().contains("c2VjcmV0"), "{problem}");
+    }
+}

@@ -23,6 +23,7 @@ use serde::Deserialize;
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict,
     assumed::ReserveCycle,
+    bugs::{self, Bug},
     details::Detail,
     event::EventInterest,
     handle::{Effect, HandleRef, LogLevel, Verb, Work},
@@ -153,7 +154,8 @@ impl DynamicResources {
         });
         let plan = ClaimPlan { claims: planned.collect(), extended: found.extended };
         for PlannedClaim { claim, allocation, .. } in &plan.claims {
-            if let Some(allocation) = allocation {
+            if let Some(allocation) = allocation.as_ref().filter(|_| !bugs::is_on(Bug::ChosenDevicesNotKept))
+            {
                 cycle.take_off(claim.uid.clone(), allocation.clone());
             }
         }

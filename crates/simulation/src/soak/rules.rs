@@ -158,8 +158,10 @@ impl LastFailure {
 struct ProcessView {
     /// Up to which version it has heard, by resource and time.
     delivered: BTreeMap<String, Vec<(Duration, u64)>>,
-    /// What it decided, by uid: when, and the node; none is that it came to nothing.
-    decided: BTreeMap<String, Vec<(Duration, Option<String>)>>,
+    /// What it decided, by uid.
+    decided: BTreeMap<String, Vec<OwnDecision>>,
+    /// How often it has decided something.
+    decisions: u64,
     /// Why a pod was not scheduled, the last times, by uid.
     failures: BTreeMap<String, Vec<String>>,
     /// The node that room was being made on, by uid, and when.
@@ -167,6 +169,16 @@ struct ProcessView {
     elects: bool,
     /// What it took over, if it leads because another gave the lease back.
     takes_over: Option<HandOver>,
+}
+
+/// What a process decided about a pod.
+#[derive(Clone)]
+struct OwnDecision {
+    at: Duration,
+    /// How many it had taken before: no time passes between those of one moment.
+    number: u64,
+    /// None is that it came to nothing.
+    node: Option<String>,
 }
 
 /// What a leader leaves to the next one.
@@ -433,7 +445,7 @@ impl Rules {
                 after_flush = state.flushed.remove(&uid);
                 only_node = Some(node).filter(|_| *feasible == 1);
                 let view = state.processes.entry(process.to_owned()).or_default();
-                view.decided.entry(uid).or_default().push((at, Some(node.to_string())));
+                view.decides(&uid, at, Some(node.to_string()));
                 if let Some(kind) = KINDS.iter().find(|kind| !view.delivered.contains_key(**kind)) {
                     let what = format!("{process} decides about {} and has not read {kind}", record.pod);
                     broken = Some((SimulationRule::CacheEqualsServer, what));
@@ -452,7 +464,7 @@ impl Rules {
                 state.timeouts += u64::from(OUT_OF_PATIENCE.iter().any(|told| message.contains(told)));
                 let view = state.processes.entry(process.to_owned()).or_default();
                 let nodes_heard = view.heard("nodes", at);
-                view.decided.entry(uid.clone()).or_default().push((at, None));
+                view.decides(&uid, at, None);
                 view.failures.entry(uid.clone()).or_default().push(message.clone());
                 let failure = LastFailure { at, why: message.clone(), nodes_heard };
                 state.last_failures.insert(uid.clone(), failure);
@@ -602,7 +614,7 @@ impl Rules {
         for (uid, pod) in &on_node {
             let Some(process) = state.bound_by.get(*uid) else { continue };
             let Some(view) = state.processes.get(process) else { continue };
-            let Some(at) = view.decision(uid, node) else {
+            let Some(decision) = view.decision(uid, node) else {
                 broken.push((
                     SimulationRule::WrittenAsDecided,
                     format!("{process} bound {} to {node} without having decided it", pod.pod),
@@ -610,7 +622,8 @@ impl Rules {
                 continue;
             };
             let known = on_node.iter().filter(|(other, there)| {
-                other != uid && view.knows(other, there, state.bound_by.get(*other) == Some(process), at)
+                other != uid
+                    && view.knows(other, there, state.bound_by.get(*other) == Some(process), decision)
             });
             let known: Vec<&BoundPod> = known.map(|(_, there)| *there).collect();
             let shares = |(other, there): &(&String, &BoundPod)| {
@@ -619,13 +632,13 @@ impl Rules {
                     && there.exclusive == pod.exclusive
                     // As in kube-scheduler, pods count as long as their node is there.
                     && state.is_node(&there.node)
-                    && view.knows(other, there, state.bound_by.get(*other) == Some(process), at)
+                    && view.knows(other, there, state.bound_by.get(*other) == Some(process), decision)
             };
             if let Some((_, there)) = state.bound.iter().find(shares) {
                 let what = format!("{process} bound {}, whose claim {} has", pod.pod, there.pod);
                 broken.push((SimulationRule::NothingGivenTwice, what));
             }
-            if let Some(what) = view.over_committed(state.nodes.get(node), pod, &known, at) {
+            if let Some(what) = view.over_committed(state.nodes.get(node), pod, &known, decision.at) {
                 broken.push((
                     SimulationRule::NothingGivenTwice,
                     format!("{process} bound {} to {node}: {what}", pod.pod),
@@ -666,21 +679,32 @@ impl ProcessView {
         heard[..end].last().map_or(0, |(_, version)| *version)
     }
 
-    /// When it decided, last, that a pod goes to a node.
-    fn decision(&self, uid: &str, node: &str) -> Option<Duration> {
-        let decided = self.decided.get(uid)?;
-        decided.iter().rev().find(|(_, to)| to.as_deref() == Some(node)).map(|(at, _)| *at)
+    fn decides(&mut self, uid: &str, at: Duration, node: Option<String>) {
+        let decision = OwnDecision { at, number: self.decisions, node };
+        self.decisions += 1;
+        self.decided.entry(uid.to_owned()).or_default().push(decision);
     }
 
-    /// Whether it knew of a pod on a node when it decided something at a moment.
-    fn knows(&self, uid: &str, pod: &BoundPod, is_own: bool, at: Duration) -> bool {
-        if pod.version <= self.heard("pods", at) {
+    /// Its last decision that a pod goes to a node.
+    fn decision(&self, uid: &str, node: &str) -> Option<&OwnDecision> {
+        let decided = self.decided.get(uid)?;
+        decided.iter().rev().find(|decision| decision.node.as_deref() == Some(node))
+    }
+
+    /// Its last decision about a pod before another one.
+    fn last_before(&self, uid: &str, decision: &OwnDecision) -> Option<&OwnDecision> {
+        let decided = self.decided.get(uid)?;
+        decided.iter().rev().find(|earlier| earlier.number < decision.number)
+    }
+
+    /// Whether it knew of a pod on a node when it decided something.
+    fn knows(&self, uid: &str, pod: &BoundPod, is_own: bool, decision: &OwnDecision) -> bool {
+        if pod.version <= self.heard("pods", decision.at) {
             return true;
         }
-        // Its own decisions count from the moment on that it took them, until it thinks that they came to nothing.
-        let decided = self.decided.get(uid).map_or(&[][..], Vec::as_slice);
-        let last = decided.iter().rev().find(|(when, _)| *when < at);
-        is_own && last.is_some_and(|(_, to)| to.as_deref() == Some(&pod.node))
+        // Its own decisions count as soon as it has taken them, also within a moment, until it thinks that they came to nothing.
+        let last = self.last_before(uid, decision);
+        is_own && last.is_some_and(|last| last.node.as_deref() == Some(&pod.node))
     }
 
     /// What it may have thought at a moment that a node has to give.

@@ -55,6 +55,16 @@ fn a_function_that_would_take_minutes_to_compile_is_refused_at_once() {
     check(of_locals_and_branches(4000, 4000), "", &told);
 }
 
+/// Within all limits but that of time, the compiler has work for seconds.
+#[test]
+fn one_that_takes_longer_to_compile_than_it_may_is_given_up() {
+    let started = Instant::now();
+    let told = ["is not compiled after 10ms", "hint: raise `compileTimeout`"];
+    check(of_locals_and_branches(1000, 2000), ", compileTimeout: 10ms", &told);
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    check(b"", ", compileTimeout: 0s", &["args.compileTimeout: must be longer than nothing"]);
+}
+
 #[test]
 fn a_function_that_is_too_long_is_refused() {
     let long = scores(&format!("{} (i32.const 0)", "(drop (i32.const 1))".repeat(50_000)));

@@ -10,7 +10,7 @@ use supercargo_live::world::Request;
 use supercargo_model::quantity::Quantity;
 use supercargo_testcluster::SeenChange;
 
-use super::{ProcessView, Rules, SimulationRule, name_of, text};
+use super::{OwnDecision, ProcessView, Rules, SimulationRule, State, name_of, text};
 
 /// A device, as `driver/pool/device`.
 type DeviceName = String;
@@ -39,8 +39,16 @@ struct Offered {
 struct Holder {
     claim: String,
     version: u64,
-    written: Option<ClaimWrite>,
+    given: Option<Given>,
     parts: Vec<Part>,
+}
+
+/// By whom, and for whom, a claim's devices were chosen.
+struct Given {
+    write: ClaimWrite,
+    /// The uid of the pod.
+    user: String,
+    decision: OwnDecision,
 }
 
 struct Part {
@@ -53,15 +61,17 @@ struct Part {
 #[derive(Clone)]
 struct ClaimWrite {
     process: String,
-    sent: Duration,
     /// When it was told that it came to nothing, or was told nothing.
     failed: Option<Duration>,
 }
 
-impl ClaimWrite {
-    /// Whether a process counts it as its own at a moment.
-    fn counts_for(&self, process: &str, at: Duration) -> bool {
-        self.process == process && self.sent < at && self.failed.is_none_or(|failed| failed >= at)
+impl Given {
+    /// Whether a process counts it as its own when it decides something: as soon as it has chosen, also within a moment, and
+    /// until it thinks that it came to nothing.
+    fn counts_for(&self, process: &str, view: &ProcessView, decision: &OwnDecision) -> bool {
+        let is_own = self.write.process == process;
+        let failed = self.write.failed.is_some_and(|failed| failed < decision.at);
+        is_own && !failed && view.last_before(&self.user, decision).is_some_and(|last| last.node.is_some())
     }
 }
 
@@ -72,9 +82,9 @@ impl DeviceBook {
         self.writes.clear();
     }
 
-    pub(super) fn sent(&mut self, process: &str, request: &Request, body: &Value, now: Duration) {
+    pub(super) fn sent(&mut self, process: &str, request: &Request, body: &Value) {
         if body["status"].get("allocation").is_some_and(|allocation| !allocation.is_null()) {
-            let write = ClaimWrite { process: process.to_owned(), sent: now, failed: None };
+            let write = ClaimWrite { process: process.to_owned(), failed: None };
             self.writes.insert(request.path.clone(), write);
         }
     }
@@ -85,12 +95,11 @@ impl DeviceBook {
         }
     }
 
-    /// The uids of claims that a process knew to have something, when it decided at a moment.
-    fn known_to(&self, process: &str, view: &ProcessView, at: Duration) -> BTreeSet<&str> {
-        let heard = view.heard("resourceclaims", at);
-        let knows = |holder: &Holder| {
-            holder.version <= heard || holder.written.as_ref().is_some_and(|own| own.counts_for(process, at))
-        };
+    /// The uids of claims that a process knew to have something, when it decided something.
+    fn known_to(&self, process: &str, view: &ProcessView, decision: &OwnDecision) -> BTreeSet<&str> {
+        let heard = view.heard("resourceclaims", decision.at);
+        let counts = |given: &Given| given.counts_for(process, view, decision);
+        let knows = |holder: &Holder| holder.version <= heard || holder.given.as_ref().is_some_and(counts);
         self.holders.iter().filter(|(_, holder)| knows(holder)).map(|(uid, _)| &**uid).collect()
     }
 
@@ -134,6 +143,23 @@ impl DeviceBook {
     }
 }
 
+impl State {
+    /// What a process gave twice in this decision or a later one: what is decided first may be stored last.
+    fn given_twice(&self, process: &str, since: u64) -> Vec<String> {
+        let Some(view) = self.processes.get(process) else { return Vec::new() };
+        let told = |(uid, holder): (&String, &Holder)| {
+            let given = holder.given.as_ref()?;
+            if given.write.process != process || given.decision.number < since {
+                return None;
+            }
+            let known = self.devices.known_to(process, view, &given.decision);
+            let twice = self.devices.given_twice(uid, &known)?;
+            Some(format!("{process} gave devices to claim {}: {twice}", holder.claim))
+        };
+        self.devices.holders.iter().filter_map(told).collect()
+    }
+}
+
 impl Rules {
     /// The server has stored a change of a claim.
     pub(in crate::soak) fn claim_changed(&self, change: &SeenChange) {
@@ -153,22 +179,19 @@ impl Rules {
             text(claim, &["metadata", "namespace"]),
             text(claim, &["metadata", "name"])
         );
-        let written = state.devices.writes.get(&path).cloned();
-        let holder =
-            Holder { claim: name_of(claim), version: change.version(), written: written.clone(), parts };
-        state.devices.holders.insert(uid.clone(), holder);
-        let Some(write) = written else { return };
-        let Some(view) = state.processes.get(&write.process) else { return };
-        let user = text(&claim["status"]["reservedFor"][0], &["uid"]);
-        let decided =
-            view.decided.get(user).and_then(|all| all.iter().rev().find(|(_, node)| node.is_some()));
-        let Some((at, _)) = decided else { return };
-        let known = state.devices.known_to(&write.process, view, *at);
-        let twice = state.devices.given_twice(&uid, &known);
-        let what =
-            twice.map(|what| format!("{} gave devices to claim {}: {what}", write.process, name_of(claim)));
+        let user = text(&claim["status"]["reservedFor"][0], &["uid"]).to_owned();
+        let given = state.devices.writes.get(&path).cloned().and_then(|write| {
+            let decided = state.processes.get(&write.process)?.decided.get(&user)?;
+            let decision = decided.iter().rev().find(|decision| decision.node.is_some())?.clone();
+            Some(Given { write, user, decision })
+        });
+        let by = given.as_ref().map(|given| (given.write.process.clone(), given.decision.number));
+        let holder = Holder { claim: name_of(claim), version: change.version(), given, parts };
+        state.devices.holders.insert(uid, holder);
+        let Some((process, since)) = by else { return };
+        let broken = state.given_twice(&process, since);
         drop(state);
-        what.into_iter().for_each(|what| self.broken(SimulationRule::NothingGivenTwice, what));
+        broken.into_iter().for_each(|what| self.broken(SimulationRule::NothingGivenTwice, what));
     }
 
     /// All claims as they are, if it is not known what happened to them.
@@ -181,7 +204,7 @@ impl Rules {
                 continue;
             }
             let new =
-                || Holder { claim: name_of(claim), version: super::version_of(claim), written: None, parts };
+                || Holder { claim: name_of(claim), version: super::version_of(claim), given: None, parts };
             let holder = before.remove(uid).unwrap_or_else(new);
             state.devices.holders.insert(uid.to_owned(), holder);
         }
@@ -243,7 +266,7 @@ mod tests {
 
     fn holder(results: Value) -> Holder {
         let parts = parts(&json!({"status": {"allocation": {"devices": {"results": results}}}}));
-        Holder { claim: "c".to_owned(), version: 1, written: None, parts }
+        Holder { claim: "c".to_owned(), version: 1, given: None, parts }
     }
 
     fn device(name: &str) -> Value {

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{BoundPod, Eviction, PreemptionPlan, ProcessView, Rules, SimulationRule, State};
+use super::{BoundPod, Eviction, OwnDecision, PreemptionPlan, ProcessView, Rules, SimulationRule, State};
 
 impl Rules {
     /// At rest: whoever evicted for a pod has placed it, unless something came in between.
@@ -83,7 +83,7 @@ impl Rules {
         let victim = state.evictions.iter().find(terminating).map(|eviction| eviction.victim.clone());
         // It may have found another place, which came to nothing.
         let decided = view.decided.get(uid).into_iter().flatten();
-        let was_placed = decided.into_iter().any(|(when, to)| when > at && to.is_some());
+        let was_placed = decided.into_iter().any(|decision| decision.at > *at && decision.node.is_some());
         let is_spoilt = was_placed || state.last_disturbance >= *at || state.is_outdone(view, uid, node, *at);
         let what = victim
             .map(|victim| format!("{process} takes {node} from pod {uid}, and {victim} is still leaving it"));
@@ -167,8 +167,8 @@ impl State {
         let is_claimed = |(other, claims): (&String, &Vec<(Duration, String)>)| {
             other != uid && claims.iter().any(|(_, on)| on == node)
         };
-        let is_coming = |(other, decided): (&String, &Vec<(Duration, Option<String>)>)| {
-            let to = decided.last().and_then(|(_, to)| to.as_deref());
+        let is_coming = |(other, decided): (&String, &Vec<OwnDecision>)| {
+            let to = decided.last().and_then(|decision| decision.node.as_deref());
             to == Some(node) && !self.bound_by.contains_key(other)
         };
         let heard = view.heard("pods", at);

@@ -54,7 +54,7 @@ impl Rules {
         let is_eviction = resource == "pods" && request.method == Method::Delete;
         let is_claim = resource == "resourceclaims";
         if is_claim {
-            self.state().devices.sent(process, request, &body, self.clock.uptime());
+            self.state().devices.sent(process, request, &body);
         }
         if is_binding || is_eviction || is_claim || resource.starts_with("persistentvolume") {
             self.check_lease(process, request);
@@ -179,6 +179,8 @@ impl Rules {
         if request.path.ends_with("/binding") && done {
             let uid = text(&body, &["metadata", "uid"]).to_owned();
             self.state().bound_by.insert(uid, process.to_owned());
+            // Only now it is known whose binding the server has stored.
+            self.check_node(text(&body, &["target", "name"]));
         }
         if resource == "pods" && request.method == Method::Delete && done {
             let victim = text(&body, &["preconditions", "uid"]).to_owned();
