@@ -132,6 +132,10 @@ bugs! {
     PatienceWithoutEnd,
     /// A pod on a node that cannot be read as a whole holds nothing there.
     UnreadablePodNotCounted,
+    /// A scheduler that starts does not heed the claims to nodes that statuses tell of.
+    ClaimsForgottenAtStart,
+    /// A victim whose binding has failed meanwhile is evicted all the same.
+    EvictedWhereverTheyAre,
 }
 
 #[cfg(feature = "bugs")]
