@@ -134,6 +134,10 @@ bugs! {
     UnreadablePodNotCounted,
     /// Devices that were chosen for a claim are free for others until the watch shows them in it.
     ChosenDevicesNotKept,
+    /// A scheduler that starts does not heed the claims to nodes that statuses tell of.
+    ClaimsForgottenAtStart,
+    /// A victim whose binding has failed meanwhile is evicted all the same.
+    EvictedWhereverTheyAre,
 }
 
 #[cfg(feature = "bugs")]

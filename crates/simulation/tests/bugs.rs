@@ -10,8 +10,8 @@ use std::{
 
 use supercargo_framework::bugs::{self, Bug};
 use supercargo_simulation::soak::{
-    Act, BrokenRule, FaultyVerb, Plan, PlannedSetup, PlannedStep, RequestFault, SimulationRule, plan, run,
-    soak_registry,
+    Act, BrokenRule, ExtenderMode, FaultyVerb, Plan, PlannedSetup, PlannedStep, RequestFault, SimulationRule,
+    plan, run, soak_registry,
 };
 
 /// Runs a seed with a bug, or without any.
@@ -57,14 +57,12 @@ macro_rules! found {
 
 /// Bugs that no seed was found for yet, or none was looked for: what the simulation still has to learn.
 const NOT_PROVEN_YET: &[Bug] = &[
-    Bug::DoneForgotten,
-    Bug::DroppedClaimWakesNobody,
-    Bug::EventInFlightLost,
-    Bug::ExtenderRefusalForgotten,
     // The status that tells of the failed binding comes back by the watch, and the pod is taken off its node then.
     Bug::ReservationLeaked,
-    Bug::UpdateWhileSchedulingLost,
 ];
+
+/// The sort of pods that the extender is asked about.
+const EXTENDED: u64 = 14;
 
 fn step(at_millis: u64, act: Act) -> PlannedStep {
     PlannedStep { at_millis, act }
@@ -141,6 +139,93 @@ fn plans_of_their_own() -> Vec<OwnPlan> {
                 step(500, Act::Devices { sort: 0, pick: 0 }),
                 step(5_000, Act::Devices { sort: 6, pick: 1 }),
                 step(5_000, Act::Devices { sort: 6, pick: 1 }),
+            ],
+        ),
+        // Each of three nodes has a pod of 3 cpus, which take half a minute to leave. One more important pod needs one of them
+        // to go; those who start anew meanwhile are to wait for that one, too.
+        (
+            Bug::ClaimsForgottenAtStart,
+            SimulationRule::EvictionsUseful,
+            PlannedSetup { nodes: 3, ..PlannedSetup::default() },
+            vec![
+                step(1_000, pods(2, 4)),
+                step(10_000, pods(10, 1)),
+                step(13_000, Act::Restart { process: 0 }),
+                step(16_000, Act::Restart { process: 0 }),
+                step(19_000, Act::Restart { process: 0 }),
+                step(22_000, Act::Restart { process: 0 }),
+            ],
+        ),
+        // The pod that has the port is about to be bound, and a more important one wants the port. Neither the binding nor the
+        // eviction reaches the server; the eviction is tried for longer.
+        (
+            Bug::EvictedWhereverTheyAre,
+            SimulationRule::EvictionsUseful,
+            one_node(),
+            vec![
+                step(3_000, Act::LinkDown { process: 0, seconds: 5 }),
+                step(3_500, pods(6, 1)),
+                step(5_000, pods(15, 1)),
+            ],
+        ),
+        // The pod is to go when it is tried, and a finalizer keeps it. What happens later is for nobody.
+        (
+            Bug::DoneForgotten,
+            SimulationRule::NothingLeftBehind,
+            one_node(),
+            vec![
+                step(500, Act::Taint { pick: 0, on: true }),
+                step(1_000, Act::HeldPod { template: 0 }),
+                step(5_000, Act::DeletePod { pick: 0 }),
+                step(10_000, Act::Taint { pick: 0, on: false }),
+                step(20_000, Act::AddNode { shape: 1, zone: 0 }),
+            ],
+        ),
+        // Beside the pod of 3 cpus, which a finalizer keeps, there is room for one of 1 cpu as soon as the one that has a claim
+        // to the node is gone.
+        (
+            Bug::DroppedClaimWakesNobody,
+            SimulationRule::NobodyForgotten,
+            one_node(),
+            vec![
+                step(1_000, Act::HeldPod { template: 2 }),
+                step(5_000, pods(10, 1)),
+                step(50_000, pods(1, 1)),
+                step(60_000, Act::DeletePod { pick: 0 }),
+            ],
+        ),
+        // While the extender is asked about the one node, that is cordoned and another joins.
+        (
+            Bug::EventInFlightLost,
+            SimulationRule::NobodyForgotten,
+            PlannedSetup { extender: true, ..one_node() },
+            vec![
+                step(500, Act::Extender { mode: ExtenderMode::Slow, seconds: 20 }),
+                step(1_000, pods(EXTENDED, 1)),
+                step(2_000, Act::Cordon { pick: 0, on: true }),
+                step(2_500, Act::AddNode { shape: 1, zone: 0 }),
+            ],
+        ),
+        // While the extender is asked, the node is tainted, and the pod tolerates it.
+        (
+            Bug::UpdateWhileSchedulingLost,
+            SimulationRule::CacheEqualsServer,
+            PlannedSetup { extender: true, ..one_node() },
+            vec![
+                step(500, Act::Extender { mode: ExtenderMode::Slow, seconds: 20 }),
+                step(1_000, pods(EXTENDED, 1)),
+                step(2_000, Act::Taint { pick: 0, on: true }),
+                step(2_500, Act::TolerateMore { pick: 0 }),
+            ],
+        ),
+        // One node lacks the device, the other is refused by the extender: whatever happens may have changed its mind.
+        (
+            Bug::ExtenderRefusalForgotten,
+            SimulationRule::NobodyForgotten,
+            PlannedSetup { extender: true, nodes: 2, ..PlannedSetup::default() },
+            vec![
+                step(500, Act::Extender { mode: ExtenderMode::Refuses, seconds: 20 }),
+                step(1_000, pods(EXTENDED, 1)),
             ],
         ),
         // Whoever asks for an hour is asked again all the same.

@@ -141,8 +141,13 @@ fn nodes_that_shrink_under_churn_are_overfilled_only_by_what_was_decided_before(
     }
     steps.push(step(20_000, Act::Look));
     let setup = PlannedSetup { nodes: 8, ..PlannedSetup::default() };
-    let outcome = run(&Plan { seed: 1, setup, seconds: 21, steps }, &supercargo_plugins::registry());
+    let (plan, registry) = (Plan { seed: 1, setup, seconds: 21, steps }, supercargo_plugins::registry());
+    let outcome = run(&plan, &registry);
     // The referee goes by the moment of the binding and reports many; nobody could have known about any of them.
     assert!(outcome.overfilled > 10, "{} of {} bindings", outcome.overfilled, outcome.bindings);
     assert_eq!(outcome.violations, []);
+    // Whoever could have known is found.
+    let broken = bugs::with(Some(Bug::AssumedPodNotCounted), || run(&plan, &registry).violations);
+    let is_found = broken.iter().any(|broken| broken.rule == SimulationRule::NothingGivenTwice);
+    assert!(is_found, "{broken:?}");
 }

@@ -192,6 +192,10 @@ impl SchedulingQueue {
         at: At<'_>,
     ) -> Option<QueuePlace> {
         let rules = self.rules.get(&pod.spec.scheduler_name)?.clone();
+        let pod = match bugs::is_on(Bug::ClaimsForgottenAtStart) {
+            true => Arc::new(Pod { nominated_node: None, ..Pod::clone(&pod) }),
+            false => pod,
+        };
         if let Some(earlier) = self.entries.named(&pod.key()) {
             let uid = self.entries.at(earlier).pod.uid.clone();
             self.remove(&uid, Removal::Deleted, nominations, at);

@@ -39,6 +39,8 @@ struct Tasks {
     held: Vec<u64>,
     /// How many more times tasks of a process are polled before it is killed.
     doomed: BTreeMap<ProcessId, u64>,
+    /// How many more times tasks are polled at all, if that is bounded.
+    polls_left: Option<u64>,
 }
 
 struct Task {
@@ -132,6 +134,16 @@ impl Executor {
         self.tasks().doomed.insert(process, polls);
     }
 
+    /// Polls tasks so many times more, whatever there is to do: work without end ends there, and the time goes on without it.
+    pub fn allow_polls(&self, polls: u64) {
+        self.tasks().polls_left = Some(polls);
+    }
+
+    /// Whether there was more to do than was allowed.
+    pub fn is_exhausted(&self) -> bool {
+        self.tasks().polls_left == Some(0)
+    }
+
     /// How many tasks of a process have not ended.
     pub fn task_count(&self, process: ProcessId) -> usize {
         self.tasks().all.values().filter(|task| task.process == process).count()
@@ -173,12 +185,16 @@ impl Executor {
     pub fn run_ready(&self) {
         while let Some(id) = self.next_ready() {
             let mut tasks = self.tasks();
+            if tasks.polls_left == Some(0) {
+                return;
+            }
             let Some(mut task) = tasks.all.remove(&id) else { continue };
             if tasks.paused.contains(&task.process) {
                 tasks.held.push(id);
                 tasks.all.insert(id, task);
                 continue;
             }
+            tasks.polls_left = tasks.polls_left.map(|left| left - 1);
             let is_last = tasks.doomed.get_mut(&task.process).is_some_and(|left| {
                 *left = left.saturating_sub(1);
                 *left == 0
@@ -258,6 +274,21 @@ mod tests {
         executor.run_for(9 * SECOND);
         assert_eq!(*seconds.lock().unwrap(), [1, 2]);
         assert!(!executor.is_alive(process));
+    }
+
+    #[test]
+    fn work_without_end_ends_where_it_is_bounded() {
+        let executor = Executor::default();
+        let process = executor.process();
+        let spinning = std::future::poll_fn(|context| {
+            context.waker().wake_by_ref();
+            std::task::Poll::Pending
+        });
+        executor.spawn(process, Box::pin(spinning));
+        executor.allow_polls(1_000);
+        executor.run_for(SECOND);
+        assert!(executor.is_exhausted());
+        assert_eq!(executor.clock().uptime(), SECOND);
     }
 
     #[test]

@@ -185,6 +185,7 @@ impl Scheduler {
         let assumed = self.assumed.remove(&pod.uid);
         self.last_failures.remove(&pod.uid);
         let was_assumed = assumed.is_some();
+        let mut given_back = None;
         if let Some(Assumed { pod: ours, node, .. }) = assumed {
             if pod.node.as_ref() == Some(&node) {
                 self.assumed_objects.keep(self.engine.cluster_mut(), &pod.uid);
@@ -192,6 +193,7 @@ impl Scheduler {
                 assert!(!bugs::is_on(Bug::ForeignBindingAborts), "somebody else bound the pod");
                 tracing::warn!(pod = %pod.key(), ours = %node, theirs = pod.node.as_ref().map(tracing::field::display), "somebody else bound the pod");
                 self.unreserve(&ours, &node);
+                given_back = Some(ours.bound_to(node));
             }
         }
         self.leave_queue(&pod.uid, Removal::Bound);
@@ -201,6 +203,11 @@ impl Scheduler {
         }
         self.engine.cluster_mut().put_pod(pod.clone());
         self.check_after_change_of(Kind::Pod, &pod.key());
+        // Nobody else tells those who wait for the room that we had kept for it: its binding ends as that of a pod which is
+        // where it belongs.
+        if let Some(given_back) = &given_back {
+            self.happened(Change::Pod(Some(given_back), None));
+        }
         if bugs::is_on(Bug::OwnBindingWakesNobody) && was_assumed {
             return;
         }

@@ -1,14 +1,20 @@
 //! Evicts the victims that were chosen, as kube-scheduler does asynchronously, beside the deciding task.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::{Value, json};
 use supercargo_framework::{
     bugs::{self, Bug},
     handle::{
-        ApiError, ApiFailure, ApiRequest, ApiResource, Handle, LogLevel, Measurement, ObjectReference,
-        Occurrence, Verb, Work,
+        ApiError, ApiFailure, ApiRequest, ApiResource, Handle, LogLevel, Look, Measurement, ObjectReference,
+        Occurrence, Verb, View, Work,
     },
     turns::Turns,
 };
@@ -143,10 +149,16 @@ impl Eviction {
         Ok(())
     }
 
-    /// Sends a request until it has been done. Sending it twice does no harm. False if the victim is gone.
+    /// Sends a request until it has been done. Sending it twice does no harm. False if the victim is not in the way any more.
     async fn until_done(&self, victim: &Pod, request: impl Fn() -> ApiRequest) -> Result<bool, String> {
         let mut why = String::new();
         for attempt in 1..=TRIES {
+            if !self.is_in_the_way(victim).await && !bugs::is_on(Bug::EvictedWhereverTheyAre) {
+                // Nothing else tells that it has left: it was never there for anybody but us.
+                self.under_way.leaves(&victim.key());
+                self.handle.look_again(self.preemptor.uid.clone(), NAME.into());
+                return Ok(false);
+            }
             match self.handle.send(request()).await {
                 Ok(_) => return Ok(true),
                 Err(ApiError { failure: ApiFailure::NotFound, .. }) => return Ok(false),
@@ -165,6 +177,22 @@ impl Eviction {
             self.handle.sleep(PAUSE * attempt).await;
         }
         Err(why)
+    }
+
+    /// Whether a victim is still on the node. One that was about to be bound there may have failed to be: it waits, or is on
+    /// another node by now, and its end would be of no use to anybody.
+    async fn is_in_the_way(&self, victim: &Pod) -> bool {
+        let (key, uid, node) = (victim.key(), victim.uid.clone(), self.node.clone());
+        let is_there = Arc::new(AtomicBool::new(true));
+        let told = is_there.clone();
+        let look: Look = Box::new(move |view: &View<'_>| {
+            let found =
+                view.cluster.pod(&key).is_some_and(|pod| pod.uid == uid && pod.node.as_ref() == Some(&node));
+            told.store(found, Ordering::Relaxed);
+        });
+        // Who cannot look goes by what was decided.
+        let _ = self.handle.look(look).await;
+        is_there.load(Ordering::Relaxed)
     }
 
     /// Whether the server has no such pod any more, or another one of its name.

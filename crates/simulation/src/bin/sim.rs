@@ -10,7 +10,7 @@ use std::{
     process::ExitCode,
     sync::{
         atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc,
+        mpsc::{self, RecvTimeoutError},
     },
     thread,
     time::{Duration, Instant},
@@ -256,8 +256,11 @@ fn run_seeds(arguments: &Arguments) -> io::Result<Option<(u64, SimulationRule)>>
         }
         let mut early = BTreeMap::new();
         let kept = 'counted: loop {
-            let Ok((seed, tally, broken)) = finished.recv() else { break Ok(()) };
-            early.insert(seed, (tally, broken));
+            match finished.recv_timeout(KEEPS_EVERY) {
+                Ok((seed, tally, broken)) => drop(early.insert(seed, (tally, broken))),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            }
             while let Some((tally, broken)) = early.remove(&soak.seed) {
                 soak.count(&tally, broken);
                 if soak.is_over() {
@@ -343,7 +346,11 @@ impl<'a> Progress<'a> {
     fn tell(&self, end: &str) {
         let SoakTally { seeds, broken, .. } = self.tally;
         let (hours, took) = (self.tally.hours(), self.began.elapsed().as_secs_f64());
-        let _ = write!(io::stderr(), "{hours:.0} hours in {seeds} seeds, {broken} broken, {took:.0} s{end}");
+        let next = self.seed;
+        let _ = write!(
+            io::stderr(),
+            "{hours:.0} hours in {seeds} seeds, {broken} broken, {took:.0} s, next is {next}{end}"
+        );
     }
 }
 

@@ -8,7 +8,7 @@ use supercargo_testcluster::{Fault, FaultRule, PatchKind};
 
 use super::{
     guest,
-    objects::{self, FOREIGN_SCHEDULER, KINDS, NAMESPACES, SECOND_SCHEDULER, Wanted},
+    objects::{self, FINALIZER, FOREIGN_SCHEDULER, KINDS, NAMESPACES, SECOND_SCHEDULER, Wanted},
     plan::{Act, ExtenderMode, FaultyVerb, GuestMode, RequestFault},
     rules::{name_of, text},
     run::{Replica, Simulation},
@@ -99,6 +99,13 @@ impl Simulation<'_> {
                         text(&node, &["metadata", "name"]),
                     ));
                 }
+            }
+            Act::HeldPod { template } => {
+                let (namespace, name) = (self.namespace(), self.name("pod"));
+                let wanted = Wanted { namespace, name: &name, template, scheduler: "", gated: false };
+                let (mut pod, _) = objects::pod(&wanted);
+                pod["metadata"]["finalizers"] = json!([FINALIZER]);
+                self.create(pod);
             }
             Act::OddNode { pick } => {
                 let name = self.name("odd");
@@ -557,7 +564,7 @@ impl Simulation<'_> {
         self.tried(self.server.update(object).map(drop));
     }
 
-    fn patch(&self, resource: &str, namespace: &str, name: &str, patch: Value) {
+    pub(super) fn patch(&self, resource: &str, namespace: &str, name: &str, patch: Value) {
         self.tried(self.server.patch(resource, namespace, name, PatchKind::Merge, patch).map(drop));
     }
 

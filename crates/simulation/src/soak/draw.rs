@@ -26,8 +26,8 @@ const PACES: [u64; 4] = [1, 10, 60, QUIET_WEEKS];
 const QUIET_WEEKS: u64 = 600;
 /// From this pace on, some schedulers renew their lease as seldom as OpenShift's do.
 const SELDOM_RENEWED_FROM_PACE: u64 = 60;
-/// How many of a thousand, at the slowest pace and before.
-const SELDOM_RENEWED_PER_MILLE: [u64; 2] = [800, 400];
+/// How many of a thousand.
+const SELDOM_RENEWED_PER_MILLE: u64 = 400;
 /// What can be done besides creating pods and nodes, and what can go wrong: so many sorts.
 const DEEDS: u64 = 27;
 const FAULTS: u64 = 17;
@@ -95,8 +95,8 @@ pub fn paced_plan(seed: u64, slowest: u64) -> Plan {
         // As API servers do. Watches that hear less are opened anew all the time; that is tried at the other paces.
         plan.setup.bookmark_seconds = USUAL_BOOKMARK_SECONDS;
     }
-    let share = SELDOM_RENEWED_PER_MILLE[usize::from(pace < QUIET_WEEKS)];
-    if pace >= SELDOM_RENEWED_FROM_PACE && random.per_mille(share) {
+    // A month of a lease that is renewed every two seconds is a minute of a processor that finds what an hour does.
+    if pace == QUIET_WEEKS || pace >= SELDOM_RENEWED_FROM_PACE && random.per_mille(SELDOM_RENEWED_PER_MILLE) {
         set_lease(&mut plan, SELDOM_RENEWED_SECONDS);
     }
     if random.per_mille(DEVICES_PER_MILLE) { with_devices(plan) } else { plan }

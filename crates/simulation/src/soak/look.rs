@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use supercargo_engine::Engine;
 use supercargo_framework::bugs;
 use supercargo_live::scheduler::inspector::{PodState, WhatIf};
@@ -58,7 +58,7 @@ impl Simulation<'_> {
         if setup.extender && self.all("pods").iter().any(waits_for_extender) {
             // Nothing tells that an extender has changed its mind. That something happens gives it another chance.
             self.run_until(self.now() + settled);
-            self.act(&Act::AddNode { shape: 1, zone: 0 });
+            self.something_happens();
         }
         self.run_until(self.now() + settled);
         self.check_again_and_again();
@@ -75,6 +75,16 @@ impl Simulation<'_> {
         if last || self.now().as_millis().is_multiple_of(2) {
             self.check_fresh_start();
         }
+    }
+
+    /// Whatever it is, it wakes those whom an extender has refused, and as far as possible nobody else.
+    fn something_happens(&mut self) {
+        let Some(node) = self.pick("nodes", 0, |_| true) else {
+            return self.act(&Act::AddNode { shape: 1, zone: 0 });
+        };
+        self.rules.disturbed();
+        let annotations = json!({"metadata": {"annotations": {"example.com/seen": self.name("look")}}});
+        self.patch("nodes", "", text(&node, &["metadata", "name"]), annotations);
     }
 
     /// Nothing is wrong any more, and everybody is there.
@@ -446,6 +456,11 @@ impl Simulation<'_> {
     pub(super) fn empty_and_look(&mut self) {
         self.history.say("users", "delete everything");
         self.mend();
+        for held in self.all("pods").iter().filter(|pod| !pod["metadata"]["finalizers"].is_null()) {
+            let (namespace, name) =
+                (text(held, &["metadata", "namespace"]), text(held, &["metadata", "name"]));
+            self.patch("pods", namespace, name, json!({"metadata": {"finalizers": null}}));
+        }
         for resource in [
             "deployments",
             "poddisruptionbudgets",

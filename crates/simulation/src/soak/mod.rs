@@ -24,7 +24,7 @@ pub use devices::with_devices;
 pub use draw::{paced_plan, plan};
 pub use guest::soak_registry;
 pub use history::{History, HistoryLine};
-pub use plan::{Act, FaultyVerb, Plan, PlannedSetup, PlannedStep, RequestFault};
+pub use plan::{Act, ExtenderMode, FaultyVerb, Plan, PlannedSetup, PlannedStep, RequestFault};
 pub use rules::{BrokenRule, SimulationRule};
 pub use run::{LifeOutcome, run};
 pub use shrink::shrink;

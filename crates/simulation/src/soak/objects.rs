@@ -23,6 +23,8 @@ pub(super) const KINDS: [&str; 6] =
     ["pods", "nodes", "persistentvolumeclaims", "persistentvolumes", "namespaces", "services"];
 /// The gate that gated pods have.
 pub(super) const GATE: &str = "example.com/gate";
+/// What holds up the deletion of pods that are held.
+pub(super) const FINALIZER: &str = "example.com/held";
 /// How many sorts of pods there are; those from the claims on, and what makes no sense, are not for deployments.
 const TEMPLATES: u64 = 18;
 /// Further sorts, which are there only where they are asked for: an exclusive claim, a class and a claim that are not

@@ -249,6 +249,10 @@ pub enum Act {
     UnreadablePod {
         node: u64,
     },
+    /// A pod whose deletion a finalizer holds up.
+    HeldPod {
+        template: u64,
+    },
     /// Another scheduler's own pod comes to a node.
     ForeignPod {
         template: u64,

@@ -67,6 +67,8 @@ pub enum SimulationRule {
     WrittenAsDecided,
     /// At rest nothing is written.
     QuietAtRest,
+    /// An hour is so much work at most.
+    WorkBounded,
 }
 
 impl fmt::Display for SimulationRule {
@@ -84,12 +86,16 @@ impl fmt::Display for SimulationRule {
             Self::NeverEnds => "h (no input ends the process)",
             Self::WrittenAsDecided => "statuses and events agree with what was decided",
             Self::QuietAtRest => "at rest nothing is written",
+            Self::WorkBounded => "an hour is a bounded amount of work",
         })
     }
 }
 
 /// What is told of a pod whose volumes, or devices, did not come within the ten minutes that it waits for them.
 const OUT_OF_PATIENCE: [&str; 2] = ["context deadline exceeded", "device binding timeout"];
+
+/// What is told of a pod that waits for its victims to leave.
+const KEEPS_ITS_CLAIM: &str = "not eligible due to a terminating pod on the nominated node";
 
 /// What is told of nodes that the anti-affinity of other pods closes.
 const CLOSED_BY_OTHERS: &str = "node(s) didn't satisfy existing pods anti-affinity rules";
@@ -106,12 +112,20 @@ struct State {
     nodes: BTreeMap<String, Vec<(u64, Option<Amounts>)>>,
     /// The pods that are on nodes, by uid.
     bound: BTreeMap<String, BoundPod>,
+    /// The pods that are there, and on no node, by uid.
+    pending: BTreeSet<String>,
     /// Who bound a pod, by uid.
     bound_by: BTreeMap<String, String>,
     /// Which claim a volume is for, by uid.
     volumes: BTreeMap<String, String>,
     devices: devices::DeviceBook,
     evictions: Vec<Eviction>,
+    /// The node that a pod's status names as its own to come, by uid: since which version, and when it was stored.
+    claims: BTreeMap<String, StoredClaim>,
+    /// Since which version nodes are as they are, heartbeats aside.
+    node_changes: BTreeMap<String, u64>,
+    /// The evictions that are not needed, because room is being made already: why, by who decided them.
+    needless: BTreeMap<PlanKey, String>,
     /// What was there when room was to be made on a node, by who decided it, for whom, and when.
     plans: BTreeMap<PlanKey, PreemptionPlan>,
     /// When the last pod left a node, as a version.
@@ -162,10 +176,12 @@ struct ProcessView {
     decided: BTreeMap<String, Vec<OwnDecision>>,
     /// How often it has decided something.
     decisions: u64,
-    /// Why a pod was not scheduled, the last times, by uid.
-    failures: BTreeMap<String, Vec<String>>,
+    /// Why a pod was not scheduled, each reason once, by uid: quiet weeks have thousands of attempts for the same.
+    failures: BTreeMap<String, BTreeSet<String>>,
     /// The node that room was being made on, by uid, and when.
     nominated: BTreeMap<String, Vec<(Duration, String)>>,
+    /// When it may have given up a pod's claim to a node, last, by uid.
+    gave_up: BTreeMap<String, Duration>,
     elects: bool,
     /// What it took over, if it leads because another gave the lease back.
     takes_over: Option<HandOver>,
@@ -244,7 +260,15 @@ struct Eviction {
     at: Duration,
     by: String,
     victim: String,
+    uid: String,
     node: String,
+}
+
+/// What a pod's status tells of its claim to a node.
+struct StoredClaim {
+    version: u64,
+    at: Duration,
+    node: Option<String>,
 }
 
 /// A process, the uid of the pod that it makes room for, and when it decided that.
@@ -332,10 +356,13 @@ impl Rules {
         let mut state = self.state();
         state.lease.unsure_until = self.clock.uptime() + 3 * state.lease.duration;
         state.bound.clear();
+        state.pending.clear();
         state.nodes.clear();
         state.volumes.clear();
         state.devices.restored();
         state.plans.clear();
+        state.claims.clear();
+        state.node_changes.clear();
         state.conduct.restored();
         state.lease.given_back = None;
         let now = self.clock.uptime();
@@ -443,6 +470,8 @@ impl Rules {
         let said = match &record.what {
             RecordKind::Decided { node, feasible, .. } => {
                 after_flush = state.flushed.remove(&uid);
+                let view = state.processes.entry(process.to_owned()).or_default();
+                view.gave_up.insert(uid.clone(), at);
                 only_node = Some(node).filter(|_| *feasible == 1);
                 let view = state.processes.entry(process.to_owned()).or_default();
                 view.decides(&uid, at, Some(node.to_string()));
@@ -465,13 +494,15 @@ impl Rules {
                 let view = state.processes.entry(process.to_owned()).or_default();
                 let nodes_heard = view.heard("nodes", at);
                 view.decides(&uid, at, None);
-                view.failures.entry(uid.clone()).or_default().push(message.clone());
+                view.failures.entry(uid.clone()).or_default().insert(message.clone());
                 let failure = LastFailure { at, why: message.clone(), nodes_heard };
                 state.last_failures.insert(uid.clone(), failure);
                 let view = state.processes.entry(process.to_owned()).or_default();
                 if let Some(node) = nominated_node {
                     view.nominated.entry(uid.clone()).or_default().push((at, node.to_string()));
                     state.room_is_made(process, &uid, node, at);
+                } else if !message.contains(KEEPS_ITS_CLAIM) {
+                    view.gave_up.insert(uid.clone(), at);
                 }
                 let nominated = nominated_node.as_ref().map(|node| format!(", nominated {node}"));
                 format!("did not schedule {}: {message}{}", record.pod, nominated.unwrap_or_default())
@@ -507,6 +538,11 @@ impl Rules {
         let was_on = before.map_or("", |before| text(before, &["spec", "nodeName"]));
         self.tell_pod(change, &name, node, was_on);
         self.state().conduct.stored(pod, change.version());
+        self.state().claim_is(pod, change.version(), self.clock.uptime());
+        match node.is_empty() && !change.is_deletion() {
+            true => drop(self.state().pending.insert(uid.to_owned())),
+            false => drop(self.state().pending.remove(uid)),
+        }
         if change.is_deletion() || is_over {
             let mut state = self.state();
             state.bound.remove(uid);
@@ -529,8 +565,10 @@ impl Rules {
         let now = self.clock.uptime();
         let mut state = self.state();
         let mut before = std::mem::take(&mut state.bound);
+        state.pending.clear();
         for pod in on_nodes {
             let uid = text(pod, &["metadata", "uid"]);
+            state.claims.remove(uid);
             let known = before.remove(uid).filter(|known| known.node == text(pod, &["spec", "nodeName"]));
             state
                 .bound
@@ -542,6 +580,7 @@ impl Rules {
     pub(super) fn nodes_are(&self, nodes: &[Value]) {
         let mut state = self.state();
         for node in nodes {
+            state.node_changes.insert(text(node, &["metadata", "name"]).to_owned(), version_of(node));
             let versions = state.nodes.entry(text(node, &["metadata", "name"]).to_owned()).or_default();
             versions.push((version_of(node), Some(amounts(&node["status"]["allocatable"]))));
         }
@@ -579,6 +618,14 @@ impl Rules {
         let name = text(node, &["metadata", "name"]);
         let amounts = (!change.is_deletion()).then(|| amounts(&node["status"]["allocatable"]));
         let mut state = self.state();
+        let what_counts = |node: &Value| {
+            let parts = [&node["spec"], &node["metadata"]["labels"], &node["status"]["allocatable"]];
+            parts.map(Value::clone)
+        };
+        let is_same = |before: &Value| !change.is_deletion() && what_counts(before) == what_counts(node);
+        if !change.previous().is_some_and(is_same) {
+            state.node_changes.insert(name.to_owned(), change.version());
+        }
         let versions = state.nodes.entry(name.to_owned()).or_default();
         if versions.last().is_none_or(|(_, last)| *last != amounts) {
             versions.push((change.version(), amounts));
@@ -677,6 +724,15 @@ impl ProcessView {
         let heard = self.delivered.get(resource).map_or(&[][..], Vec::as_slice);
         let end = heard.partition_point(|(at, _)| *at < before);
         heard[..end].last().map_or(0, |(_, version)| *version)
+    }
+
+    /// Up to which version it must have heard of a resource when it decided something: of all that there was to begin with,
+    /// also if that came at the very moment.
+    fn must_have_heard(&self, resource: &str, at: Duration) -> u64 {
+        match self.heard(resource, at) {
+            0 => self.heard(resource, at + Duration::from_nanos(1)),
+            heard => heard,
+        }
     }
 
     fn decides(&mut self, uid: &str, at: Duration, node: Option<String>) {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -42,8 +42,16 @@ use crate::{
 
 /// How soon a scheduler that has ended by itself is started again.
 const RESTARTED_AFTER: Duration = Duration::from_secs(2);
+const SECONDS_IN_AN_HOUR: u64 = 3600;
 /// How often somebody looks whether that is so.
 const LOOKED_AFTER_EVERY: Duration = Duration::from_secs(5);
+
+/// How many times tasks are polled within an hour, at most. Leases, bookmarks and timers are some ten thousand, a plan whose
+/// steps all come within an hour a few hundred thousand; more is work that feeds itself.
+const POLLS_AN_HOUR: u64 = 20_000_000;
+
+/// Ends a run in which there was more to do than that.
+struct WorkWithoutEnd;
 
 /// What came of a run.
 pub struct LifeOutcome {
@@ -72,7 +80,9 @@ pub fn run(plan: &Plan, registry: &Registry) -> LifeOutcome {
     let log = simulation.log.clone();
     let life = || tracing::subscriber::with_default(log, || simulation.live());
     let ended = catch_unwind(AssertUnwindSafe(life));
-    if let Err(panic) = ended {
+    if let Err(panic) = ended
+        && !panic.is::<WorkWithoutEnd>()
+    {
         let said = panic.downcast_ref::<String>().cloned();
         let said = said.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         simulation.rules.broken(SimulationRule::NeverEnds, format!("a panic: {}", said.unwrap_or_default()));
@@ -127,6 +137,8 @@ pub(super) struct Simulation<'a> {
     /// What all schedulers log.
     pub(super) log: LogCounter,
     observer: ProcessId,
+    /// The hour whose work is bounded now.
+    hour: Option<u64>,
 }
 
 impl<'a> Simulation<'a> {
@@ -155,6 +167,7 @@ impl<'a> Simulation<'a> {
             newest_pod: None,
             log: LogCounter::default(),
             observer,
+            hour: None,
             executor,
         };
         simulation.observe();
@@ -220,6 +233,7 @@ impl<'a> Simulation<'a> {
             if stop > now {
                 self.executor.run_for(stop - now);
             }
+            self.bound_work();
             self.look_after_schedulers();
             if due.is_some_and(|due| due <= self.now())
                 && let Some((_, later)) = self.later.pop_first()
@@ -228,6 +242,20 @@ impl<'a> Simulation<'a> {
             } else if self.now() >= moment {
                 return;
             }
+        }
+    }
+
+    /// A life in which there is always something to do, and no time passes, ends all the same.
+    fn bound_work(&mut self) {
+        if self.executor.is_exhausted() {
+            let what = format!("more than {POLLS_AN_HOUR} polls of tasks within an hour");
+            self.rules.broken(SimulationRule::WorkBounded, what);
+            resume_unwind(Box::new(WorkWithoutEnd));
+        }
+        let hour = Some(self.now().as_secs() / SECONDS_IN_AN_HOUR);
+        if self.hour != hour {
+            self.hour = hour;
+            self.executor.allow_polls(POLLS_AN_HOUR);
         }
     }
 

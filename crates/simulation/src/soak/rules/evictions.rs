@@ -5,7 +5,12 @@ use std::{
     time::Duration,
 };
 
-use super::{BoundPod, Eviction, OwnDecision, PreemptionPlan, ProcessView, Rules, SimulationRule, State};
+use serde_json::Value;
+
+use super::{
+    BoundPod, Eviction, OwnDecision, PreemptionPlan, ProcessView, Rules, SimulationRule, State, StoredClaim,
+    text,
+};
 
 impl Rules {
     /// At rest: whoever evicted for a pod has placed it, unless something came in between.
@@ -49,7 +54,18 @@ impl Rules {
     /// Nobody is evicted but for somebody more important, and nobody who was known to be leaving.
     pub(super) fn check_eviction(&self, process: &str, victim: &str) {
         let state = self.state();
-        let (Some(pod), Some(view)) = (state.bound.get(victim), state.processes.get(process)) else { return };
+        let Some(view) = state.processes.get(process) else { return };
+        let last = view.decided.get(victim).and_then(|decided| decided.last());
+        let is_in_nobodys_way =
+            state.pending.contains(victim) && last.is_some_and(|decision| decision.node.is_none());
+        let Some(pod) = state.bound.get(victim) else {
+            drop(state);
+            if is_in_nobodys_way {
+                let what = format!("{process} evicts pod {victim}, which it knows to be on no node");
+                self.broken(SimulationRule::EvictionsUseful, what);
+            }
+            return;
+        };
         let claims =
             view.nominated.iter().flat_map(|(uid, claims)| claims.iter().map(move |claim| (uid, claim)));
         let here: Vec<_> = claims.filter(|(_, (_, node))| *node == pod.node).collect();
@@ -57,7 +73,16 @@ impl Rules {
         let decided = here.iter().map(|(_, (at, _))| *at).max().unwrap_or_default();
         let was_leaving = state.conduct.is_leaving(victim, view.heard("pods", decided));
         let who = format!("{process} evicts {} from {}", pod.pod, pod.node);
+        // If room was made for several at the same moment, it cannot be told for which of them this is.
+        let mut preemptors = here.iter().filter(|(_, (at, _))| *at == decided).map(|(uid, _)| *uid);
+        let needless = match (preemptors.next(), preemptors.next()) {
+            (Some(uid), None) => state.needless.get(&(process.to_owned(), uid.clone(), decided)).cloned(),
+            _ => None,
+        };
         drop(state);
+        if let Some(why) = needless {
+            self.broken(SimulationRule::EvictionsUseful, format!("{who}, and {why}"));
+        }
         if !is_useful {
             self.broken(SimulationRule::EvictionsUseful, format!("{who} for nobody more important"));
         }
@@ -157,6 +182,56 @@ impl State {
         if let Some(plan) = self.preemption_plan(process, uid, node, at) {
             self.plans.insert((process.to_owned(), uid.to_owned(), at), plan);
         }
+        if let Some(why) = self.room_under_way(process, uid, at) {
+            self.needless.insert((process.to_owned(), uid.to_owned(), at), why);
+        }
+    }
+
+    /// A pod was stored: the node that its status names.
+    pub(super) fn claim_is(&mut self, pod: &Value, version: u64, at: Duration) {
+        let uid = text(pod, &["metadata", "uid"]);
+        let node = Some(text(pod, &["status", "nominatedNodeName"])).filter(|node| !node.is_empty());
+        if self.claims.get(uid).map(|claim| claim.node.as_deref()) != Some(node) {
+            let claim = StoredClaim { version, at, node: node.map(str::to_owned) };
+            self.claims.insert(uid.to_owned(), claim);
+        }
+    }
+
+    /// Why nobody has to be evicted for a pod, as its scheduler could know: its status names a node, and somebody is leaving
+    /// that for it. Whatever went wrong, also if another process began it, that is waited for, as in a run without faults;
+    /// unless the claim was given up, the node has changed, or somebody at least as important has a claim to it.
+    fn room_under_way(&self, process: &str, uid: &str, at: Duration) -> Option<String> {
+        let view = self.processes.get(process)?;
+        // Of others it cannot be told whether the node is still one for them.
+        self.conduct.plain_demand(uid)?;
+        let StoredClaim { version, at: stored, node } = self.claims.get(uid)?;
+        let (node, heard) = (node.as_ref()?, view.must_have_heard("pods", at));
+        if *version > heard || view.gave_up.get(uid).is_some_and(|given_up| given_up >= stored) {
+            return None;
+        }
+        let earlier = |view: &ProcessView| {
+            let claims = view.nominated.get(uid).into_iter().flatten();
+            let claims = claims.filter(|(when, on)| *when < at && on == node);
+            claims.map(|(when, _)| (*when, view.must_have_heard("nodes", *when))).max()
+        };
+        let (_, nodes_heard) = self.processes.values().filter_map(earlier).max()?;
+        let nodes_heard = nodes_heard.min(view.must_have_heard("nodes", at));
+        let priority = self.conduct.priority(uid);
+        let is_rival = |(other, claims): (&String, &Vec<(Duration, String)>)| {
+            let is_meant = other != uid && self.conduct.priority(other) >= priority;
+            is_meant && claims.iter().any(|(_, on)| on == node)
+        };
+        let has_rivals = self.processes.values().any(|view| view.nominated.iter().any(is_rival));
+        if has_rivals || self.node_changes.get(node).is_none_or(|changed| *changed > nodes_heard) {
+            return None;
+        }
+        let leaves = |eviction: &&Eviction| {
+            let victim = self.bound.get(&eviction.uid);
+            victim.is_some_and(|victim| victim.node == *node && victim.priority < priority)
+                && self.conduct.is_leaving(&eviction.uid, heard)
+        };
+        let victim = &self.evictions.iter().find(leaves)?.victim;
+        Some(format!("{victim} is leaving {node} for the same pod {uid}"))
     }
 
     /// What was there when room was to be made; nothing where more than amounts counts, or where the process could not know

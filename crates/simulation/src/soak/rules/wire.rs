@@ -1,13 +1,13 @@
 //! What goes over a process's connection to the API server: what it sends, and what it has heard.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, ops::Bound, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use memchr::memmem;
 use serde_json::Value;
 use supercargo_live::world::{Method, Request};
 
-use super::{Eviction, HandOver, Rules, SimulationRule, State, text};
+use super::{Eviction, HandOver, ProcessView, Rules, SimulationRule, State, text};
 use crate::{
     soak::conduct::Answered,
     world::{Wiretap, resource_in},
@@ -108,13 +108,10 @@ impl Rules {
     fn check_status(&self, process: &str, request: &Request, body: &Value) {
         let uid = text(body, &["metadata", "uid"]);
         let conditions = body["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let state = self.state();
-        let view = state.processes.get(process);
-        let failures = view.and_then(|view| view.failures.get(uid)).cloned().unwrap_or_default();
-        drop(state);
         for condition in conditions.iter().filter(|one| text(one, &["status"]) == "False") {
             let message = text(condition, &["message"]);
-            if !failures.iter().any(|failure| failure == message) {
+            let is_so = |view: &ProcessView| view.failures.get(uid).is_some_and(|all| all.contains(message));
+            if !self.state().processes.get(process).is_some_and(is_so) {
                 self.broken(
                     SimulationRule::WrittenAsDecided,
                     format!("{process} sends {request} with {message:?}, which it did not decide"),
@@ -136,7 +133,11 @@ impl Rules {
             "FailedScheduling" if !note.starts_with("skip schedule deleting pod") => {
                 // A long message is cut.
                 let told = note.strip_suffix(" ...").unwrap_or(note);
-                view.failures.get(uid).is_some_and(|all| all.iter().any(|failure| failure.starts_with(told)))
+                let first = |all: &BTreeSet<String>| {
+                    let mut from = all.range::<str, _>((Bound::Included(told), Bound::Unbounded));
+                    from.next().is_some_and(|failure| failure.starts_with(told))
+                };
+                view.failures.get(uid).is_some_and(first)
             }
             _ => true,
         };
@@ -189,7 +190,7 @@ impl Rules {
             let (uid, victim, node) = (victim, pod.pod.clone(), pod.node.clone());
             state.is_evicted(process, &uid, &node);
             let at = self.clock.uptime();
-            state.evictions.push(Eviction { at, by: process.to_owned(), victim, node });
+            state.evictions.push(Eviction { at, by: process.to_owned(), victim, uid, node });
         }
     }
 
