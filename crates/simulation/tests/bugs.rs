@@ -57,6 +57,9 @@ macro_rules! found {
 
 /// Bugs that no seed was found for yet, or none was looked for: what the simulation still has to learn.
 const NOT_PROVEN_YET: &[Bug] = &[
+    // A pod that an extender is asked about is decided about anew when the answer comes, by what the cluster is then: what
+    // happened meanwhile is lost only for one that is refused while it is being bound.
+    Bug::EventInFlightLost,
     // The status that tells of the failed binding comes back by the watch, and the pod is taken off its node then.
     Bug::ReservationLeaked,
 ];
@@ -191,31 +194,22 @@ fn plans_of_their_own() -> Vec<OwnPlan> {
                 step(1_000, Act::HeldPod { template: 2 }),
                 step(5_000, pods(10, 1)),
                 step(50_000, pods(1, 1)),
-                step(60_000, Act::DeletePod { pick: 0 }),
+                step(60_000, Act::DeletePod { pick: 2 }),
             ],
         ),
-        // While the extender is asked about the one node, that is cordoned and another joins.
-        (
-            Bug::EventInFlightLost,
-            SimulationRule::NobodyForgotten,
-            PlannedSetup { extender: true, ..one_node() },
-            vec![
-                step(500, Act::Extender { mode: ExtenderMode::Slow, seconds: 20 }),
-                step(1_000, pods(EXTENDED, 1)),
-                step(2_000, Act::Cordon { pick: 0, on: true }),
-                step(2_500, Act::AddNode { shape: 1, zone: 0 }),
-            ],
-        ),
-        // While the extender is asked, the node is tainted, and the pod tolerates it.
+        // While the extender is asked, the node is tainted again, and the pod tolerates it. What is told of the pod has been told
+        // before, so that no write brings the version back that was missed.
         (
             Bug::UpdateWhileSchedulingLost,
             SimulationRule::CacheEqualsServer,
             PlannedSetup { extender: true, ..one_node() },
             vec![
                 step(500, Act::Extender { mode: ExtenderMode::Slow, seconds: 20 }),
+                step(600, Act::Taint { pick: 0, on: true }),
                 step(1_000, pods(EXTENDED, 1)),
-                step(2_000, Act::Taint { pick: 0, on: true }),
-                step(2_500, Act::TolerateMore { pick: 0 }),
+                step(4_000, Act::Taint { pick: 0, on: false }),
+                step(5_000, Act::Taint { pick: 0, on: true }),
+                step(5_500, Act::TolerateMore { pick: 0 }),
             ],
         ),
         // One node lacks the device, the other is refused by the extender: whatever happens may have changed its mind.

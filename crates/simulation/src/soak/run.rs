@@ -230,6 +230,7 @@ impl<'a> Simulation<'a> {
             let due = self.later.first_key_value().map(|((at, _), _)| *at).filter(|at| *at <= moment);
             let stop = due.unwrap_or(moment).min(self.now() + LOOKED_AFTER_EVERY);
             let now = self.now();
+            self.bound_work();
             if stop > now {
                 self.executor.run_for(stop - now);
             }
@@ -454,5 +455,29 @@ fn configuration(setup: &PlannedSetup, scheduler: &str, elects: bool, registry: 
     match loaded {
         Ok(loaded) => loaded.configuration,
         Err(problems) => panic!("the simulation's own configuration: {problems}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Poll;
+
+    use super::*;
+
+    #[test]
+    fn work_without_end_is_a_broken_rule() {
+        let plan = Plan { seed: 1, setup: PlannedSetup::default(), seconds: 1, steps: Vec::new() };
+        let registry = guest::soak_registry();
+        let mut simulation = Simulation::new(&plan, &registry);
+        let spinning = std::future::poll_fn(|context| {
+            context.waker().wake_by_ref();
+            Poll::<()>::Pending
+        });
+        simulation.executor.spawn(simulation.observer, Box::pin(spinning));
+        let ended = catch_unwind(AssertUnwindSafe(|| simulation.run_until(Duration::from_secs(10))));
+        assert!(ended.is_err_and(|payload| payload.is::<WorkWithoutEnd>()));
+        let rules: Vec<SimulationRule> =
+            simulation.rules.violations().iter().map(|violation| violation.rule).collect();
+        assert_eq!(rules, [SimulationRule::WorkBounded]);
     }
 }
