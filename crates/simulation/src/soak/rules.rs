@@ -566,6 +566,10 @@ impl Rules {
         let mut state = self.state();
         let mut before = std::mem::take(&mut state.bound);
         state.pending.clear();
+        // Who bound a pod before the server was set back has not bound what it is now.
+        for pod in pods.iter().filter(|pod| text(pod, &["spec", "nodeName"]).is_empty()) {
+            state.bound_by.remove(text(pod, &["metadata", "uid"]));
+        }
         for pod in on_nodes {
             let uid = text(pod, &["metadata", "uid"]);
             state.claims.remove(uid);
