@@ -10,7 +10,7 @@ mod extenders;
 mod objects;
 mod profiles;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, panic::resume_unwind, sync::Arc, thread};
 
 use supercargo_engine::{Decision, Engine, PathCounts, Placement, Settings, extender_calls::ExtenderRole};
 use supercargo_model::{AlreadyBound, Cluster, Key, Name, NodeId, Pod, changes::Moment, testing::Random};
@@ -299,6 +299,16 @@ fn run(seed: u64) -> (usize, usize, usize, PathCounts) {
     (STEPS, compared, with_claims, twins.fast.inspect().paths())
 }
 
+/// What comes of every seed below a number, on as many threads as there are cores.
+fn side_by_side<T: Send>(seeds: u64, run: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let part = |first: usize| (first as u64..seeds).step_by(threads).map(&run).collect::<Vec<T>>();
+        let parts: Vec<_> = (0..threads).map(|first| scope.spawn(move || part(first))).collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
+}
+
 #[test]
 fn fast_equals_slow_at_every_step() {
     if let Ok(seed) = std::env::var("SUPERCARGO_SEED") {
@@ -306,8 +316,7 @@ fn fast_equals_slow_at_every_step() {
         return;
     }
     let (mut steps, mut compared, mut with_claims, mut paths) = (0, 0, 0, PathCounts::default());
-    for seed in 0..RUNS {
-        let (s, c, d, w) = run(seed);
+    for (s, c, d, w) in side_by_side(RUNS, run) {
         steps += s;
         compared += c;
         with_claims += d;
