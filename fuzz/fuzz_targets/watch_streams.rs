@@ -393,6 +393,8 @@ impl Server {
         self.lied = true;
         (self.version, self.objects) = (version, objects);
         self.log.retain(|(at, _)| *at <= version);
+        // A backup does not forget versions that it has not come to.
+        self.oldest = self.oldest.min(version);
         self.end_watches(Some("the server restarts"));
     }
 
