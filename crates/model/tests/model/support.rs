@@ -1,7 +1,5 @@
 //! Objects from the YAML that people write.
 
-#![allow(dead_code, reason = "each test file needs some of it")]
-
 use std::sync::Arc;
 
 use supercargo_manifest::Source;

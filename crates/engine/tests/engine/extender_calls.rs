@@ -1,13 +1,12 @@
 //! Extenders in the cycle: what they are asked, and what becomes of their answers and failures.
 
-mod support;
-
 use std::{
     cell::RefCell,
     collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use crate::support::{engine_with, profile_of};
 use supercargo_engine::{
     AttemptFailure, Decision, Engine, Outcome, Settings,
     extender_calls::{
@@ -24,7 +23,6 @@ use supercargo_model::{
     Cluster, Name, NodeInfo, Pod,
     testing::{Builder, cluster, node, pod},
 };
-use support::{engine_with, profile_of};
 
 fn filter(name: &str) -> ExtenderRole {
     ExtenderRole { name: name.into(), filters: true, ..ExtenderRole::default() }
@@ -405,7 +403,7 @@ fn going_on_with_an_attempt_means_the_same_nodes_and_the_same_draw() {
 fn a_profile_without_scores_still_looks_at_all_nodes_if_an_extender_chooses() {
     let profile = || {
         let plugins = [("PrioritySort", 0), ("NodeResourcesFit", 0), ("DefaultBinder", 0)];
-        support::profile("default-scheduler", &plugins, &[])
+        crate::support::profile("default-scheduler", &plugins, &[])
     };
     let settings = Settings { extenders: vec![filter("one")], ..Settings::default() };
     let cluster = supercargo_model::testing::cluster(three_nodes());

@@ -1,9 +1,8 @@
 //! For each plugin that comes with Supercargo and each event: whether a pod that the plugin refused is tried again.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{DEFAULT_PLUGINS, decide, default_profile, engine};
 use serde_json::{Value, json};
 use supercargo_engine::{AttemptFailure, QueuePlace, QueueSettings, Refusal, SchedulingQueue};
 use supercargo_framework::{
@@ -15,7 +14,6 @@ use supercargo_model::{
     object::Object,
     testing::{Builder, node, object, pod},
 };
-use support::{DEFAULT_PLUGINS, decide, default_profile, engine};
 
 /// A pod that can be refused for every reason.
 fn demanding() -> Builder {

@@ -1,12 +1,10 @@
 //! Amounts at the ends of 64 bits neither panic nor wrap.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{node, pod};
 use proptest::prelude::*;
 use supercargo_model::{Cluster, Key, Pod, Quantity, Resources};
-use support::{node, pod};
 
 const MOST: &str = "9223372036854775807";
 const LEAST: &str = "-9223372036854775808";

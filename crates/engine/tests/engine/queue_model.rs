@@ -1,6 +1,6 @@
 //! Any interleaving of pods, events and attempts, against a slow queue that forgets nothing and looks at everything.
 //!
-//! A failing run prints the seed that replays it: `SUPERCARGO_SEED=7 cargo test -p supercargo-engine --test queue_model`.
+//! A failing run prints the seed that replays it: `SUPERCARGO_SEED=7 cargo test -p supercargo-engine --test engine queue_model`.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -1,10 +1,9 @@
 //! Pods that are alike but for the names of their claims, as those of a StatefulSet: what does not look at claims is compiled
 //! once for all of them, and sees none; what does is compiled for each.
 
-mod support;
-
 use std::sync::{Arc, Mutex};
 
+use crate::support::profile_of;
 use serde_json::json;
 use supercargo_engine::{Engine, Settings};
 use supercargo_framework::{
@@ -17,7 +16,6 @@ use supercargo_model::{
     Cluster, Name, NodeInfo, Pod,
     testing::{cluster, node, pod},
 };
-use support::profile_of;
 
 /// The names of the claims that a plugin was compiled for, in the order of time.
 type Seen = Arc<Mutex<Vec<Name>>>;

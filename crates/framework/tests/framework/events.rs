@@ -1,7 +1,6 @@
 //! Which events a change amounts to, and which plugin is helped by which.
 
-mod support;
-
+use crate::support::Setup;
 use serde_json::{Value, json};
 use supercargo_framework::{
     Verdict,
@@ -14,7 +13,6 @@ use supercargo_model::{
     ApiResource, Cluster, Pod,
     testing::{Builder, node, object, pod},
 };
-use support::Setup;
 
 fn labels(events: &[ClusterEvent]) -> String {
     let labels: Vec<String> = events.iter().map(|event| event.label()).collect();

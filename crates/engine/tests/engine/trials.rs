@@ -1,14 +1,12 @@
 //! Trying several pods, then committing or undoing it. That an undone trial leaves no trace, whatever happens before and after
 //! it, is also tried at random: see `fast_equals_slow`.
 
-mod support;
-
+use crate::support::engine;
 use supercargo_engine::Engine;
 use supercargo_model::{
     AlreadyBound,
     testing::{Builder, node, pod},
 };
-use support::engine;
 
 fn sized(name: &str, cpu: &str) -> Builder {
     node(name).allocatable("cpu", cpu).allocatable("memory", "8Gi").allocatable("pods", "5000")

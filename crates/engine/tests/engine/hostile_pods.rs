@@ -4,10 +4,9 @@
 //! Work is counted in steps (see `supercargo_model::work`), not in time. Each bound is a small multiple of what is done now,
 //! and a hundredth or less of the product of lists that it guards against.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::default_profile;
 use serde_json::{Value, json};
 use supercargo_engine::{Decision, Engine, Placement, Settings};
 use supercargo_model::{
@@ -16,7 +15,6 @@ use supercargo_model::{
     testing::{Builder, Random, cluster, node, object, pod},
     work,
 };
-use support::default_profile;
 
 const NODES: usize = 200;
 /// Bound pods, each of a template of its own.

@@ -1,7 +1,5 @@
 //! Pods with claims to devices: no device is given twice, and a pod costs what has changed, not what there is.
 
-mod support;
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
@@ -14,7 +12,7 @@ use supercargo_model::{
     work,
 };
 
-use support::engine_with;
+use crate::support::engine_with;
 
 const DEVICES: usize = 8;
 

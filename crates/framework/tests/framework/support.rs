@@ -1,7 +1,5 @@
 //! Small plugins that do one thing, and a profile of them.
 
-#![allow(dead_code, reason = "each test file needs some of it")]
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use supercargo_framework::{

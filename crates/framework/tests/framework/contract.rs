@@ -1,7 +1,6 @@
 //! What a plugin is made from and promises: the registry, its arguments, profiles that cannot be made, and events.
 
-mod support;
-
+use crate::support::{ByArrival, ByLabel, Found, Normalizes, Setup, finds};
 use serde::Deserialize;
 use supercargo_framework::{
     Prepared, Status,
@@ -12,7 +11,6 @@ use supercargo_framework::{
 };
 use supercargo_manifest::{Problems, Source};
 use supercargo_model::testing::{node, object, pod};
-use support::{ByArrival, ByLabel, Found, Normalizes, Setup, finds};
 
 #[test]
 fn a_registration_knows_its_points() {

@@ -1,9 +1,8 @@
 //! PreFilter, Filter, PostFilter, Reserve and PreEnqueue, as a profile runs them.
 
-mod support;
-
 use std::sync::{Arc, Mutex};
 
+use crate::support::{Found, Setup, finds};
 use supercargo_framework::{
     Code, Prepared, Status, Verdict,
     assumed::{AssumedObjects, ReserveCycle},
@@ -21,7 +20,6 @@ use supercargo_model::{
     Cluster, Name, NodeInfo, Pod,
     testing::{cluster, node, pod},
 };
-use support::{Found, Setup, finds};
 
 fn three_nodes() -> Cluster {
     cluster(["a", "b", "c"].map(node))

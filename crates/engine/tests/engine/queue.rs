@@ -1,7 +1,6 @@
 //! Who comes first.
 
-mod support;
-
+use crate::support::default_profile;
 use serde_json::json;
 use supercargo_engine::{Admission, Queue};
 use supercargo_framework::profile::Profile;
@@ -9,7 +8,6 @@ use supercargo_model::{
     Cluster,
     testing::{Builder, pod},
 };
-use support::default_profile;
 
 fn push(queue: &mut Queue, profile: &Profile, pod: Builder) -> bool {
     matches!(queue.push(&Cluster::default(), profile, pod.pod()), Admission::Queued)

@@ -1,7 +1,5 @@
 //! Engines over clusters of built objects, with the plugins that come with Supercargo.
 
-#![allow(dead_code, reason = "each test file needs some of it")]
-
 use supercargo_engine::{Decision, Engine, Settings};
 use supercargo_framework::{
     profile::{Choice, Profile, ProfileSpec},

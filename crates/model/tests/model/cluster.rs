@@ -1,12 +1,10 @@
 //! The cluster's sums and indexes: whatever the order of events, they agree with the objects that are there.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{node, order, pod};
 use proptest::prelude::*;
 use supercargo_model::{Cluster, Key, Pod, object::Kind};
-use support::{node, order, pod};
 
 fn key(name: &str) -> Key {
     Key::new("default", name)
@@ -201,7 +199,7 @@ fn services_are_those_of_a_namespace() {
     };
     let mut cluster = Cluster::default();
     let written = [("a", "web"), ("b", "db"), ("b", "web"), ("c", "db")].map(|(ns, name)| service(ns, name));
-    for object in support::objects(&written.join("\n---\n")) {
+    for object in crate::support::objects(&written.join("\n---\n")) {
         cluster.put(object);
     }
     let names = |cluster: &Cluster, namespace: &str| {
@@ -219,7 +217,7 @@ fn a_config_map_is_a_fact_when_its_text_changes() {
         let before = cluster.changes().now();
         let map =
             format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: scores}}, data: {{a: {text}}}}}");
-        support::objects(&map).into_iter().for_each(|object| cluster.put(object));
+        crate::support::objects(&map).into_iter().for_each(|object| cluster.put(object));
         cluster.changes().since(before).is_none()
     };
     assert!(put(&mut cluster, "one"));

@@ -1,7 +1,6 @@
 //! Prepare, score, normalize, weigh and sum.
 
-mod support;
-
+use crate::support::{ByLabel, Normalizes, Prepares, Setup};
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict, normalize,
     points::{Score, ScoreNode},
@@ -12,7 +11,6 @@ use supercargo_model::{
     Cluster, NodeInfo,
     testing::{Builder, cluster, node, pod},
 };
-use support::{ByLabel, Normalizes, Prepares, Setup};
 
 fn scored(name: &str, score: i64) -> Builder {
     node(name).label("score", &score.to_string())

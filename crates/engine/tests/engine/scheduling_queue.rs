@@ -1,7 +1,5 @@
 //! Where pods go, and when they come back.
 
-mod support;
-
 use std::{
     collections::BTreeSet,
     sync::{
@@ -11,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use crate::support::{DEFAULT_PLUGINS, default_profile, profile};
 use serde_json::json;
 use supercargo_engine::{
     AttemptFailure, Backoff, Popped, QueueName, QueuePlace, QueueSettings, QueueingCause, Refusal, Removal,
@@ -27,7 +26,6 @@ use supercargo_model::{
     Node, Pod,
     testing::{Builder, node, pod},
 };
-use support::{DEFAULT_PLUGINS, default_profile, profile};
 
 /// A queue with its nominations, and the time in milliseconds.
 struct Waiting {
