@@ -10,8 +10,8 @@ use std::{
 
 use supercargo_framework::bugs::{self, Bug};
 use supercargo_simulation::soak::{
-    Act, BrokenRule, ExtenderMode, FaultyVerb, Plan, PlannedSetup, PlannedStep, RequestFault, SimulationRule,
-    plan, run, soak_registry,
+    Act, BrokenRule, ExtenderMode, FaultyVerb, GuestMode, Plan, PlannedSetup, PlannedStep, RequestFault,
+    SimulationRule, plan, run, soak_registry,
 };
 
 /// Runs a seed with a bug, or without any.
@@ -56,13 +56,7 @@ macro_rules! found {
 }
 
 /// Bugs that no seed was found for yet, or none was looked for: what the simulation still has to learn.
-const NOT_PROVEN_YET: &[Bug] = &[
-    // A pod that an extender is asked about is decided about anew when the answer comes, by what the cluster is then: what
-    // happened meanwhile is lost only for one that is refused while it is being bound.
-    Bug::EventInFlightLost,
-    // The status that tells of the failed binding comes back by the watch, and the pod is taken off its node then.
-    Bug::ReservationLeaked,
-];
+const NOT_PROVEN_YET: &[Bug] = &[];
 
 /// The sort of pods that the extender is asked about.
 const EXTENDED: u64 = 14;
@@ -220,6 +214,38 @@ fn plans_of_their_own() -> Vec<OwnPlan> {
             vec![
                 step(500, Act::Extender { mode: ExtenderMode::Refuses, seconds: 20 }),
                 step(1_000, pods(EXTENDED, 1)),
+            ],
+        ),
+        // The node joins while the pod waits for a permission, and the pod is refused after that: by then, nobody is left who
+        // would tell it.
+        (
+            Bug::EventInFlightLost,
+            SimulationRule::NobodyForgotten,
+            PlannedSetup { guest: true, ..one_node() },
+            vec![
+                step(500, Act::Guest { mode: GuestMode::PermitsNobody, seconds: 2 }),
+                step(1_000, pods(0, 1)),
+                step(3_000, Act::AddNode { shape: 1, zone: 0 }),
+            ],
+        ),
+        // The second time that the binding fails, the status tells so already: no write comes back by the watch and mends it.
+        // The more important pod that comes before the third time needs nobody to go.
+        (
+            Bug::ReservationLeaked,
+            SimulationRule::EvictionsUseful,
+            one_node(),
+            vec![
+                step(
+                    1_000,
+                    Act::Requests {
+                        fault: RequestFault::Conflict,
+                        verb: FaultyVerb::Bind,
+                        per_mille: 1000,
+                        seconds: 10,
+                    },
+                ),
+                step(1_100, pods(2, 1)),
+                step(4_000, pods(10, 1)),
             ],
         ),
         // Whoever asks for an hour is asked again all the same.

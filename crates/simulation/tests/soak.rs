@@ -1,6 +1,6 @@
 //! Clusters' lives under faults: a few here, the same every time; `cargo sim` runs as many as one likes.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use serde::Deserialize;
 use supercargo_framework::bugs::{self, Bug};
@@ -47,7 +47,7 @@ fn the_same_seed_leads_to_the_same_history() {
     for seed in [1, 5, 25] {
         let runs: Vec<_> = (0..2).map(|_| run(&plan(seed), &soak_registry())).collect();
         assert_eq!(runs[0].lines, runs[1].lines, "seed {seed}");
-        assert_eq!(runs[0].fingerprint, runs[1].fingerprint);
+        assert_eq!(runs[0].fingerprint(), runs[1].fingerprint());
         assert!(runs[0].bindings > 0, "seed {seed} does something");
     }
 }
@@ -150,4 +150,26 @@ fn nodes_that_shrink_under_churn_are_overfilled_only_by_what_was_decided_before(
     let broken = bugs::with(Some(Bug::AssumedPodNotCounted), || run(&plan, &registry).violations);
     let is_found = broken.iter().any(|broken| broken.rule == SimulationRule::NothingGivenTwice);
     assert!(is_found, "{broken:?}");
+}
+
+/// The victim's binding fails while it is being evicted, so that it ends as a pod that was on no node: no event tells that.
+#[test]
+fn whoever_evicts_a_pod_that_was_not_bound_after_all_does_not_wait_for_a_timer() {
+    let step = |at_millis, act| PlannedStep { at_millis, act };
+    let pods = |template| Act::CreatePods { template, count: 1, life_seconds: 0 };
+    let bindings_fail =
+        Act::Requests { fault: RequestFault::Conflict, verb: FaultyVerb::Bind, per_mille: 1000, seconds: 3 };
+    // What fails at 1.1 s is tried again when its backoff is over, at 3 s: just then the more important one comes.
+    let steps = vec![
+        step(1_000, bindings_fail),
+        step(1_100, pods(2)),
+        step(3_000, pods(10)),
+        step(50_000, Act::Look),
+    ];
+    let setup = PlannedSetup { nodes: 1, ..PlannedSetup::default() };
+    let outcome = run(&Plan { seed: 1, setup, seconds: 60, steps }, &soak_registry());
+    let first = |what: &str| outcome.lines.iter().find(|line| line.what.ends_with(what)).map(|line| line.at);
+    assert!(first("pod-2: 200").is_some(), "the victim is evicted");
+    assert!(first("pod-3 is bound to node-1").is_some_and(|at| at < Duration::from_secs(10)));
+    assert_eq!(outcome.violations, []);
 }

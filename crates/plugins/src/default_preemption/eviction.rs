@@ -60,6 +60,13 @@ pub(super) fn preempted(victim: &Pod, preemptor: &Pod, node: &str, how: Preempte
     }
 }
 
+/// Pods may be tried again that were held back for their victims; and are, if something would have given them their turn.
+pub(super) fn look_again(handle: &dyn Handle, preemptors: impl IntoIterator<Item = Name>) {
+    for preemptor in preemptors {
+        handle.look_again(preemptor, NAME.into());
+    }
+}
+
 /// The evictions for one pod.
 pub(super) struct Eviction {
     pub(super) handle: Arc<dyn Handle>,
@@ -119,13 +126,11 @@ impl Eviction {
     /// Whatever the watch shows, the pod may be tried again; and is, if something would have given it its turn meanwhile.
     fn over(&self) {
         let released = self.under_way.end(&self.preemptor.uid, &self.node);
-        for other in released.preemptors {
-            self.handle.look_again(other, NAME.into());
-        }
+        look_again(&*self.handle, released.preemptors);
         for other in released.bystanders {
             self.handle.activate(other);
         }
-        self.handle.look_again(self.preemptor.uid.clone(), NAME.into());
+        look_again(&*self.handle, [self.preemptor.uid.clone()]);
     }
 
     async fn evict_side_by_side(&self, victims: &[Arc<Pod>]) -> Result<(), String> {
@@ -155,8 +160,9 @@ impl Eviction {
         for attempt in 1..=TRIES {
             if !self.is_in_the_way(victim).await && !bugs::is_on(Bug::EvictedWhereverTheyAre) {
                 // Nothing else tells that it has left: it was never there for anybody but us.
-                self.under_way.leaves(&victim.key());
-                self.handle.look_again(self.preemptor.uid.clone(), NAME.into());
+                let others = self.under_way.leaves(&victim.key());
+                look_again(&*self.handle, others);
+                look_again(&*self.handle, [self.preemptor.uid.clone()]);
                 return Ok(false);
             }
             match self.handle.send(request()).await {

@@ -28,7 +28,7 @@ use supercargo_model::{
     object::{Kind, Object},
 };
 
-use eviction::{EVICTIONS_AT_ONCE, Eviction, Preempted, preempted};
+use eviction::{EVICTIONS_AT_ONCE, Eviction, Preempted, look_again, preempted};
 use under_way::UnderWay;
 use victims::DryRun;
 
@@ -369,12 +369,18 @@ impl PreEnqueue for DefaultPreemption {
 impl Observe for DefaultPreemption {
     /// A pod is gone, or its deletion has begun.
     fn observe(&self, _: &Name, observed: &Observed<'_>) {
-        match observed {
+        let (key, has_left) = match observed {
             Observed::Is { object: Object::Pod(pod), .. } if pod.terminating => {
-                self.under_way.leaves(&pod.key());
+                (pod.key(), pod.node.is_none())
             }
-            Observed::Gone { kind: Kind::Pod, key } => self.under_way.leaves(key),
-            _ => {}
+            Observed::Gone { kind: Kind::Pod, key } => ((*key).clone(), true),
+            _ => return,
+        };
+        let released = self.under_way.leaves(&key);
+        // The end of a victim that was never bound is no event that gives anybody a turn. That it left its node was one, and the
+        // pod was held back then.
+        if has_left && let Some(handle) = self.handle.get() {
+            look_again(&**handle, released);
         }
     }
 }

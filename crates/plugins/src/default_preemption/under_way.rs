@@ -55,20 +55,22 @@ impl UnderWay {
     }
 
     /// A pod leaves, or has left: if no other victim is expected to leave its node, those that wait for the room may be
-    /// tried again.
-    pub(super) fn leaves(&self, victim: &Key) {
+    /// tried again. These are they.
+    pub(super) fn leaves(&self, victim: &Key) -> Vec<Name> {
         if bugs::is_on(Bug::LeavingVictimsUnseen) {
-            return;
+            return Vec::new();
         }
         let mut state = self.locked();
         let node = state.victims.node_of.get(victim).cloned();
-        for preemptor in state.victims.leaves(victim) {
-            state.preemptors.remove(&preemptor);
+        let released = state.victims.leaves(victim);
+        for preemptor in &released {
+            state.preemptors.remove(preemptor);
         }
         // That the victims are gone is an event, and tells those who only looked on.
         if let Some(node) = node.filter(|node| !state.victims.by_node.contains_key(node)) {
             state.bystanders.remove(&node);
         }
+        released
     }
 
     /// Whatever is seen on a node, a pod may be tried again; and with it others, whom no event tells.

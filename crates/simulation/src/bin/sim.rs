@@ -19,8 +19,8 @@ use std::{
 use clap::Parser;
 use supercargo_framework::bugs::{self, Bug};
 use supercargo_simulation::soak::{
-    BrokenRule, LifeOutcome, Plan, SimulationRule, SoakTally, paced_plan, plan, run, shrink, soak_registry,
-    with_devices,
+    BrokenRule, LifeOutcome, Plan, SimulationRule, SoakTally, paced_plan, plan, run, run_untold, shrink,
+    soak_registry, with_devices,
 };
 
 /// A fifth of the time goes into memory that is taken and given back.
@@ -135,7 +135,7 @@ fn soak(arguments: &Arguments) -> io::Result<bool> {
     let Some((seed, rule)) = run_seeds(arguments)? else { return Ok(true) };
     let registry = soak_registry();
     writeln!(io::stderr(), "seed {seed} breaks rule {rule}; shortening it …")?;
-    let shortened = shrink(&plan_of(arguments, seed), rule, |plan| first_rule(&run(plan, &registry)));
+    let shortened = shrink(&plan_of(arguments, seed), rule, |plan| first_rule(&run_untold(plan, &registry)));
     if let Some(file) = &arguments.save {
         fs::write(file, serde_json::to_string_pretty(&shortened).unwrap_or_default())?;
     }
@@ -219,7 +219,8 @@ fn tell(plan: &Plan, outcome: &LifeOutcome) -> io::Result<bool> {
     writeln!(
         out,
         "{time} s of cluster time, {} bindings, fingerprint {:016x}",
-        outcome.bindings, outcome.fingerprint
+        outcome.bindings,
+        outcome.fingerprint()
     )?;
     for violation in &outcome.violations {
         writeln!(out, "BROKEN {violation}")?;
@@ -241,7 +242,7 @@ fn run_seeds(arguments: &Arguments) -> io::Result<Option<(u64, SimulationRule)>>
         while !stop.load(Ordering::Relaxed) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             let plan = plan_of(arguments, seed);
-            let outcome = bugs::with(arguments.bug, || run(&plan, &registry));
+            let outcome = bugs::with(arguments.bug, || run_untold(&plan, &registry));
             let mut tally = SoakTally::default();
             tally.add(&plan, &outcome);
             // Whoever counts may have had enough.

@@ -299,6 +299,7 @@ impl Simulation<'_> {
                 if let Some(backup) = self.backup.clone() {
                     self.rules.restored();
                     self.server.restore(&backup, bumped);
+                    self.after(ORPHANS_END_AFTER, Later::OrphansEnd);
                     if !bumped {
                         // Versions repeat, and no watch can tell: whoever restores like this restarts everything.
                         self.replicas.iter_mut().for_each(|replica| replica.process = None);

@@ -4,15 +4,16 @@
 //! it was asked about. Here they are errors from the start, so that no compiler has to be part of a simulated process.
 //! What the real host makes of such guests is tested in `crates/wasm/tests/guests/limits.rs` and `hostile.rs`.
 
-use std::cell::Cell;
+use std::{cell::Cell, sync::Arc, time::Duration};
 
 use supercargo_framework::{
     Prepared, Status, Verdict,
-    points::{Filter, Score, ScoreInput},
+    event::{ActionType, EventInterest, EventResource},
+    points::{Filter, Permit, PermitHandle, PermitOutcome, Requeue, Score, ScoreInput},
     registry::{Args, Definition, Registry, define},
 };
 use supercargo_manifest::Problems;
-use supercargo_model::{Cluster, NodeInfo, Pod};
+use supercargo_model::{Cluster, Name, NodeInfo, Pod};
 
 use super::plan::GuestMode;
 
@@ -20,6 +21,8 @@ use super::plan::GuestMode;
 pub(super) const NAME: &str = "SimulatedGuest";
 /// A score that no plugin may give.
 const NONSENSE: i64 = i64::MIN;
+/// How long a pod waits for a permission that does not come.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 thread_local! {
     /// How the guests of the cluster that lives in this thread behave.
@@ -34,7 +37,7 @@ pub fn soak_registry() -> Registry {
 }
 
 fn definition() -> Definition<SimulatedGuest> {
-    define(NAME, SimulatedGuest::new).filter().score()
+    define(NAME, SimulatedGuest::new).filter().score().permit().requeue()
 }
 
 /// Sets how guests behave, in this thread.
@@ -58,7 +61,7 @@ impl Filter for SimulatedGuest {
             GuestMode::Dies if node.id.index().is_multiple_of(2) => {
                 Err(Status::error("the guest was trapped: unreachable"))
             }
-            GuestMode::Fine | GuestMode::Dies | GuestMode::Nonsense => Ok(()),
+            _ => Ok(()),
         }
     }
 }
@@ -70,5 +73,24 @@ impl Score for SimulatedGuest {
             *score = if nonsense { NONSENSE } else { (node.id.index() % 7) as i64 };
         }
         Ok(())
+    }
+}
+
+impl Permit for SimulatedGuest {
+    fn permit(&self, _: &Cluster, _: &Arc<Pod>, _: &Name) -> Result<PermitOutcome, Status> {
+        Ok(match MODE.get() {
+            GuestMode::PermitsNobody => {
+                PermitOutcome::Wait { timeout: PATIENCE, handle: PermitHandle::default() }
+            }
+            _ => PermitOutcome::Granted,
+        })
+    }
+}
+
+impl Requeue for SimulatedGuest {
+    /// What it refuses are permissions alone. One event is enough to tell whether it is remembered, and with others a pod would
+    /// wake itself: it gives up its claim to the node when it is refused.
+    fn events(&self) -> Vec<EventInterest> {
+        vec![EventInterest::new(EventResource::Node, [ActionType::Add])]
     }
 }

@@ -29,40 +29,41 @@ impl fmt::Display for HistoryLine {
 }
 
 /// Everything that happened in a run.
-pub struct History {
+pub(super) struct History {
     clock: VirtualClock,
-    lines: Mutex<Vec<HistoryLine>>,
+    /// None if nobody is going to read it: that of a quiet month has gigabytes.
+    lines: Option<Mutex<Vec<HistoryLine>>>,
 }
 
 impl History {
-    pub(super) fn new(clock: VirtualClock) -> Self {
-        Self { clock, lines: Mutex::default() }
+    pub(super) fn new(clock: VirtualClock, is_kept: bool) -> Self {
+        Self { clock, lines: is_kept.then(Mutex::default) }
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<HistoryLine>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all(&self) -> Option<MutexGuard<'_, Vec<HistoryLine>>> {
+        Some(self.lines.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Writes something down.
     pub(super) fn say(&self, who: &str, what: impl Into<String>) {
-        let line = HistoryLine { at: self.clock.uptime(), who: who.to_owned(), what: what.into() };
-        self.all().push(line);
+        let Some(mut lines) = self.all() else { return };
+        lines.push(HistoryLine { at: self.clock.uptime(), who: who.to_owned(), what: what.into() });
     }
 
-    /// All lines so far.
-    pub fn lines(&self) -> Vec<HistoryLine> {
-        self.all().clone()
+    /// All lines so far, which it does not keep any longer.
+    pub(super) fn take_lines(&self) -> Vec<HistoryLine> {
+        self.all().map_or_else(Vec::new, |mut lines| std::mem::take(&mut *lines))
     }
+}
 
-    /// A number that two histories share only if they are the same, for all that can be told.
-    pub fn fingerprint(&self) -> u64 {
-        // FNV-1a.
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for line in self.all().iter() {
-            for byte in line.to_string().bytes() {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            }
+/// A number that two histories share only if they are the same, for all that can be told.
+pub(super) fn fingerprint(lines: &[HistoryLine]) -> u64 {
+    // FNV-1a.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for line in lines {
+        for byte in line.to_string().bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        hash
     }
+    hash
 }

@@ -425,6 +425,8 @@ impl Simulation<'_> {
         let (bindings, pods) = (self.server.bindings().len(), self.state());
         let uids = self.all("pods").into_iter().map(|pod| text(&pod, &["metadata", "uid"]).to_owned());
         let excused: BTreeSet<String> = uids.filter(|uid| self.rules.is_excused(uid)).collect();
+        // Who waited for its volumes when its scheduler was killed had its place: there it may come to be bound.
+        let assumed = self.assumed(&self.objects());
         for index in 0..self.replicas.len() {
             self.replicas[index].process = None;
             self.start(index);
@@ -438,7 +440,8 @@ impl Simulation<'_> {
         let new = self.server.bindings().split_off(bindings);
         let unexpected = new.iter().find(|binding| {
             let is_newcomer = self.rules.waits_for_newcomers(&binding.uid, [&Name::from(&*binding.node)]);
-            !is_newcomer && !excused.contains(&binding.uid)
+            let is_where_it_was = assumed.get(&*binding.uid).is_some_and(|node| **node == *binding.node);
+            !is_newcomer && !is_where_it_was && !excused.contains(&binding.uid)
         });
         // Who came, or found room that was made, meanwhile is another matter.
         if pods == self.state()

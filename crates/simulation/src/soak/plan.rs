@@ -400,6 +400,8 @@ pub enum GuestMode {
     Hangs,
     Dies,
     Nonsense,
+    /// Who has a place waits for a permission that does not come.
+    PermitsNobody,
 }
 
 impl Act {

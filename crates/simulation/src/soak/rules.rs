@@ -116,6 +116,9 @@ struct State {
     pending: BTreeSet<String>,
     /// Who bound a pod, by uid.
     bound_by: BTreeMap<String, String>,
+    /// The pods that were deleted, by uid. If they are there again, the server was set back, and whoever bound them may have
+    /// forgotten them.
+    gone: BTreeSet<String>,
     /// Which claim a volume is for, by uid.
     volumes: BTreeMap<String, String>,
     devices: devices::DeviceBook,
@@ -142,6 +145,8 @@ struct State {
     expected_writes: u64,
     last_relabelled: Duration,
     last_node_removed: Duration,
+    /// A pod was bound to a node that was gone by then, and nobody has seen to it.
+    stranded: bool,
     /// When the extender changed its mind.
     last_extender: Duration,
     /// Why a pod was not scheduled the last time, whoever tried it, by uid.
@@ -408,6 +413,12 @@ impl Rules {
         self.state().last_node_removed = self.clock.uptime();
     }
 
+    /// Whether a pod was bound to a node that is gone, since somebody asked last. It stays until somebody ends it, as those do
+    /// that were there before.
+    pub(super) fn take_stranded(&self) -> bool {
+        std::mem::take(&mut self.state().stranded)
+    }
+
     /// The extender changes its mind, and nothing tells anybody.
     pub(super) fn extender_changed(&self) {
         self.state().last_extender = self.clock.uptime();
@@ -546,6 +557,9 @@ impl Rules {
         if change.is_deletion() || is_over {
             let mut state = self.state();
             state.bound.remove(uid);
+            if change.is_deletion() {
+                state.gone.insert(uid.to_owned());
+            }
             state.left.insert(was_on.to_owned(), change.version());
             return;
         }
@@ -553,7 +567,12 @@ impl Rules {
             return;
         }
         let bound = BoundPod::new(pod, change.version(), self.clock.uptime());
-        self.state().bound.insert(uid.to_owned(), bound);
+        let mut state = self.state();
+        state.bound.insert(uid.to_owned(), bound);
+        if !state.is_node(node) {
+            (state.stranded, state.last_node_removed) = (true, self.clock.uptime());
+        }
+        drop(state);
         self.check_node(node);
     }
 
@@ -578,11 +597,19 @@ impl Rules {
                 .bound
                 .insert(uid.to_owned(), known.unwrap_or_else(|| BoundPod::new(pod, version_of(pod), now)));
         }
+        state.gone.extend(before.into_keys());
     }
 
-    /// All nodes as they are, if it is not known what happened to them.
-    pub(super) fn nodes_are(&self, nodes: &[Value]) {
+    /// All nodes as they are at a version, if it is not known what happened to them.
+    pub(super) fn nodes_are(&self, nodes: &[Value], version: u64) {
         let mut state = self.state();
+        let there: BTreeSet<&str> = nodes.iter().map(|node| text(node, &["metadata", "name"])).collect();
+        let was_there = |name: &&String| !there.contains(&***name) && state.is_node(name);
+        let gone: Vec<String> = state.nodes.keys().filter(was_there).cloned().collect();
+        for gone in gone {
+            state.node_changes.insert(gone.clone(), version);
+            state.nodes.entry(gone).or_default().push((version, None));
+        }
         for node in nodes {
             state.node_changes.insert(text(node, &["metadata", "name"]).to_owned(), version_of(node));
             let versions = state.nodes.entry(text(node, &["metadata", "name"]).to_owned()).or_default();
@@ -673,8 +700,7 @@ impl Rules {
                 continue;
             };
             let known = on_node.iter().filter(|(other, there)| {
-                other != uid
-                    && view.knows(other, there, state.bound_by.get(*other) == Some(process), decision)
+                other != uid && view.knows(other, there, state.is_own(process, other), decision)
             });
             let known: Vec<&BoundPod> = known.map(|(_, there)| *there).collect();
             let shares = |(other, there): &(&String, &BoundPod)| {
@@ -683,7 +709,7 @@ impl Rules {
                     && there.exclusive == pod.exclusive
                     // As in kube-scheduler, pods count as long as their node is there.
                     && state.is_node(&there.node)
-                    && view.knows(other, there, state.bound_by.get(*other) == Some(process), decision)
+                    && view.knows(other, there, state.is_own(process, other), decision)
             };
             if let Some((_, there)) = state.bound.iter().find(shares) {
                 let what = format!("{process} bound {}, whose claim {} has", pod.pod, there.pod);
@@ -702,6 +728,11 @@ impl Rules {
 }
 
 impl State {
+    /// Whether a process has bound a pod, and had no reason to forget it.
+    fn is_own(&self, process: &str, uid: &str) -> bool {
+        self.bound_by.get(uid).is_some_and(|by| by == process) && !self.gone.contains(uid)
+    }
+
     /// Whether a node that is there has joined after a version.
     fn joined_after(&self, name: &str, version: u64) -> bool {
         let versions = self.nodes.get(name).map_or(&[][..], Vec::as_slice);

@@ -24,11 +24,11 @@ use supercargo_testcluster::{
 };
 
 use super::{
-    acts::Later,
+    acts::{Later, ORPHANS_END_AFTER},
     devices,
     extender::SimulatedExtender,
     guest,
-    history::{History, HistoryLine},
+    history::{History, HistoryLine, fingerprint},
     log::LogCounter,
     objects::{self, EXTENDED, SECOND_SCHEDULER},
     plan::{Act, GuestMode, Plan, PlannedSetup},
@@ -55,14 +55,12 @@ struct WorkWithoutEnd;
 
 /// What came of a run.
 pub struct LifeOutcome {
-    /// What happened, in order.
+    /// What happened, in order; nothing if that was not to be kept.
     pub lines: Vec<HistoryLine>,
     /// The rules that were broken, in order.
     pub violations: Vec<BrokenRule>,
     /// How much cluster time passed.
     pub cluster_time: Duration,
-    /// A number that two runs share only if the same happened in them.
-    pub fingerprint: u64,
     /// How many pods were bound.
     pub bindings: usize,
     /// How many pods schedulers evicted.
@@ -74,9 +72,24 @@ pub struct LifeOutcome {
     pub overfilled: usize,
 }
 
+impl LifeOutcome {
+    /// A number that two runs share only if the same happened in them, as far as that was kept.
+    pub fn fingerprint(&self) -> u64 {
+        fingerprint(&self.lines)
+    }
+}
+
 /// Runs a plan. Whatever ends the run before its time is a broken rule, too.
 pub fn run(plan: &Plan, registry: &Registry) -> LifeOutcome {
-    let mut simulation = Simulation::new(plan, registry);
+    live(Simulation::new(plan, registry, true))
+}
+
+/// Runs a plan of which nobody is going to read the history.
+pub fn run_untold(plan: &Plan, registry: &Registry) -> LifeOutcome {
+    live(Simulation::new(plan, registry, false))
+}
+
+fn live(mut simulation: Simulation<'_>) -> LifeOutcome {
     let log = simulation.log.clone();
     let life = || tracing::subscriber::with_default(log, || simulation.live());
     let ended = catch_unwind(AssertUnwindSafe(life));
@@ -142,11 +155,11 @@ pub(super) struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    fn new(plan: &'a Plan, registry: &'a Registry) -> Self {
+    fn new(plan: &'a Plan, registry: &'a Registry, is_told: bool) -> Self {
         guest::set(GuestMode::Fine);
         let (executor, setup) = (Arc::new(Executor::default()), &plan.setup);
         let clock = executor.clock().clone();
-        let history = Arc::new(History::new(clock.clone()));
+        let history = Arc::new(History::new(clock.clone(), is_told));
         let lease = Duration::from_secs(setup.lease_seconds);
         let rules = Arc::new(Rules::new(clock.clone(), history.clone(), lease));
         let server = api_server(&executor, &server_options(plan));
@@ -209,10 +222,9 @@ impl<'a> Simulation<'a> {
 
     fn outcome(self) -> LifeOutcome {
         LifeOutcome {
-            lines: self.history.lines(),
+            lines: self.history.take_lines(),
             violations: self.rules.violations(),
             cluster_time: self.executor.clock().uptime(),
-            fingerprint: self.history.fingerprint(),
             bindings: self.server.bindings().len(),
             evictions: self.rules.eviction_count(),
             starts: self.replicas.iter().map(|replica| replica.starts).sum(),
@@ -236,6 +248,9 @@ impl<'a> Simulation<'a> {
             }
             self.bound_work();
             self.look_after_schedulers();
+            if self.rules.take_stranded() {
+                self.after(ORPHANS_END_AFTER, Later::OrphansEnd);
+            }
             if due.is_some_and(|due| due <= self.now())
                 && let Some((_, later)) = self.later.pop_first()
             {
@@ -338,13 +353,13 @@ impl<'a> Simulation<'a> {
     /// Sees what the server stores.
     fn observe(&self) {
         type Take = fn(&Rules, &SeenChange);
-        type Resync = fn(&Rules, &[Value]);
+        type Resync = fn(&Rules, &[Value], u64);
         let resources: [(&str, Take, Resync); 5] = [
-            ("pods", Rules::pod_changed, Rules::pods_are),
+            ("pods", Rules::pod_changed, |rules, pods, _| rules.pods_are(pods)),
             ("nodes", Rules::node_changed, Rules::nodes_are),
-            ("persistentvolumes", Rules::volume_changed, |_, _| {}),
-            ("resourceclaims", Rules::claim_changed, Rules::claims_are),
-            ("resourceslices", Rules::slice_changed, Rules::slices_are),
+            ("persistentvolumes", Rules::volume_changed, |_, _, _| {}),
+            ("resourceclaims", Rules::claim_changed, |rules, claims, _| rules.claims_are(claims)),
+            ("resourceslices", Rules::slice_changed, |rules, slices, _| rules.slices_are(slices)),
         ];
         for (resource, take, resync) in resources {
             let (server, rules) = (self.server.clone(), self.rules.clone());
@@ -362,7 +377,7 @@ impl<'a> Simulation<'a> {
                             // The history was forgotten meanwhile: what is there now has to do.
                             seen = server.resource_version();
                             let objects = server.list(resource, "").unwrap_or_default();
-                            resync(&rules, &objects);
+                            resync(&rules, &objects, seen);
                         }
                     }
                 }
@@ -468,7 +483,7 @@ mod tests {
     fn work_without_end_is_a_broken_rule() {
         let plan = Plan { seed: 1, setup: PlannedSetup::default(), seconds: 1, steps: Vec::new() };
         let registry = guest::soak_registry();
-        let mut simulation = Simulation::new(&plan, &registry);
+        let mut simulation = Simulation::new(&plan, &registry, true);
         let spinning = std::future::poll_fn(|context| {
             context.waker().wake_by_ref();
             Poll::<()>::Pending

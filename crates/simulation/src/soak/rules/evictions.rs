@@ -109,7 +109,11 @@ impl Rules {
         // It may have found another place, which came to nothing.
         let decided = view.decided.get(uid).into_iter().flatten();
         let was_placed = decided.into_iter().any(|decision| decision.at > *at && decision.node.is_some());
-        let is_spoilt = was_placed || state.last_disturbance >= *at || state.is_outdone(view, uid, node, *at);
+        // What happened to the node before, it may hear of only now.
+        let heard = view.must_have_heard("nodes", *at);
+        let is_another = state.node_changes.get(node).is_none_or(|changed| *changed > heard);
+        let is_disturbed = state.last_disturbance >= *at || is_another;
+        let is_spoilt = was_placed || is_disturbed || state.is_outdone(view, uid, node, *at);
         let what = victim
             .map(|victim| format!("{process} takes {node} from pod {uid}, and {victim} is still leaving it"));
         drop(state);
