@@ -46,6 +46,10 @@ thread_local! {
 }
 
 fuzz_target!(|bytes: &[u8]| {
+    // Whoever writes it knows it, and may be quoted.
+    if tells_secret(bytes) {
+        return;
+    }
     let reviewer = Arc::new(KnowsOne::default());
     let routes = routes(&reviewer);
     RUNTIME.with(|runtime| {
@@ -61,10 +65,13 @@ fuzz_target!(|bytes: &[u8]| {
     });
 });
 
+fn tells_secret(bytes: &[u8]) -> bool {
+    bytes.windows(SECRET.len()).any(|part| part == SECRET.as_bytes())
+}
+
 fn check(answer: &[u8], http2: bool, reviewer: &KnowsOne) {
-    let is_told = answer.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
     let allowed = reviewer.allowed.load(Ordering::Relaxed);
-    assert!(!is_told || allowed, "{}", String::from_utf8_lossy(answer));
+    assert!(!tells_secret(answer) || allowed, "{}", String::from_utf8_lossy(answer));
     if http2 || answer.is_empty() {
         return;
     }
