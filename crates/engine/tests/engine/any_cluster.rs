@@ -1,6 +1,5 @@
 //! Whatever the cluster and the pods: no panic, and the same decisions from the same state and seed.
 
-use crate::support::default_profile;
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Value, json};
 use supercargo_engine::{Decision, Engine, Outcome, Placement, Settings, TieBreak};
@@ -8,6 +7,8 @@ use supercargo_model::{
     Name,
     testing::{Builder, cluster, node, object, pod},
 };
+
+use crate::support::default_profile;
 
 const NODES: [&str; 4] = ["n0", "n1", "n2", "n3"];
 const APPS: [&str; 3] = ["web", "db", ""];

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{DEFAULT_PLUGINS, decide, default_profile, engine, engine_with, feasible, profile};
 use serde_json::json;
 use supercargo_engine::{Engine, EngineProfile, Outcome, Placement, Settings, TieBreak, nodes_to_find};
 use supercargo_model::testing::{Builder, cluster, node, pod};
+
+use crate::support::{DEFAULT_PLUGINS, decide, default_profile, engine, engine_with, feasible, profile};
 
 fn sized(name: &str, cpu: &str) -> Builder {
     node(name).allocatable("cpu", cpu).allocatable("memory", "8Gi")

@@ -6,7 +6,6 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use crate::support::{engine_with, profile_of};
 use supercargo_engine::{
     AttemptFailure, Decision, Engine, Outcome, Settings,
     extender_calls::{
@@ -23,6 +22,8 @@ use supercargo_model::{
     Cluster, Name, NodeInfo, Pod,
     testing::{Builder, cluster, node, pod},
 };
+
+use crate::support::{engine_with, profile_of};
 
 fn filter(name: &str) -> ExtenderRole {
     ExtenderRole { name: name.into(), filters: true, ..ExtenderRole::default() }

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use crate::support::default_profile;
 use serde_json::{Value, json};
 use supercargo_engine::{Decision, Engine, Placement, Settings};
 use supercargo_model::{
@@ -15,6 +14,8 @@ use supercargo_model::{
     testing::{Builder, Random, cluster, node, object, pod},
     work,
 };
+
+use crate::support::default_profile;
 
 const NODES: usize = 200;
 /// Bound pods, each of a template of its own.

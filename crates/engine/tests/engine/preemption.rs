@@ -1,9 +1,10 @@
 //! DefaultPreemption in a whole profile: who has to go, from where, and when nobody has to.
 
-use crate::support::{decide, engine};
 use serde_json::{Value, json};
 use supercargo_engine::{Decision, Outcome};
 use supercargo_model::testing::{Builder, node, object, pod};
+
+use crate::support::{decide, engine};
 
 fn sized(name: &str, cpu: &str) -> Builder {
     node(name).allocatable("cpu", cpu)

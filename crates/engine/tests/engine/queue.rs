@@ -1,6 +1,5 @@
 //! Who comes first.
 
-use crate::support::default_profile;
 use serde_json::json;
 use supercargo_engine::{Admission, Queue};
 use supercargo_framework::profile::Profile;
@@ -8,6 +7,8 @@ use supercargo_model::{
     Cluster,
     testing::{Builder, pod},
 };
+
+use crate::support::default_profile;
 
 fn push(queue: &mut Queue, profile: &Profile, pod: Builder) -> bool {
     matches!(queue.push(&Cluster::default(), profile, pod.pod()), Admission::Queued)

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::support::{DEFAULT_PLUGINS, decide, default_profile, engine};
 use serde_json::{Value, json};
 use supercargo_engine::{AttemptFailure, QueuePlace, QueueSettings, Refusal, SchedulingQueue};
 use supercargo_framework::{
@@ -14,6 +13,8 @@ use supercargo_model::{
     object::Object,
     testing::{Builder, node, object, pod},
 };
+
+use crate::support::{DEFAULT_PLUGINS, decide, default_profile, engine};
 
 /// A pod that can be refused for every reason.
 fn demanding() -> Builder {

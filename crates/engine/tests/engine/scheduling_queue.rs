@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use crate::support::{DEFAULT_PLUGINS, default_profile, profile};
 use serde_json::json;
 use supercargo_engine::{
     AttemptFailure, Backoff, Popped, QueueName, QueuePlace, QueueSettings, QueueingCause, Refusal, Removal,
@@ -26,6 +25,8 @@ use supercargo_model::{
     Node, Pod,
     testing::{Builder, node, pod},
 };
+
+use crate::support::{DEFAULT_PLUGINS, default_profile, profile};
 
 /// A queue with its nominations, and the time in milliseconds.
 struct Waiting {

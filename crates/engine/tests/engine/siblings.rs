@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::support::profile_of;
 use serde_json::json;
 use supercargo_engine::{Engine, Settings};
 use supercargo_framework::{
@@ -16,6 +15,8 @@ use supercargo_model::{
     Cluster, Name, NodeInfo, Pod,
     testing::{cluster, node, pod},
 };
+
+use crate::support::profile_of;
 
 /// The names of the claims that a plugin was compiled for, in the order of time.
 type Seen = Arc<Mutex<Vec<Name>>>;

@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::support::default_profile;
 use supercargo_engine::{AttemptFailure, QueueSettings, Refusal, Removal, SchedulingQueue};
 use supercargo_framework::{
     event::Change,
     preemption::{Claim, Nominations},
 };
 use supercargo_model::testing::{Builder, pod};
+
+use crate::support::default_profile;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// What an attempt at a hopeless pod takes, and at another.

@@ -1,12 +1,13 @@
 //! Trying several pods, then committing or undoing it. That an undone trial leaves no trace, whatever happens before and after
 //! it, is also tried at random: see `fast_equals_slow`.
 
-use crate::support::engine;
 use supercargo_engine::Engine;
 use supercargo_model::{
     AlreadyBound,
     testing::{Builder, node, pod},
 };
+
+use crate::support::engine;
 
 fn sized(name: &str, cpu: &str) -> Builder {
     node(name).allocatable("cpu", cpu).allocatable("memory", "8Gi").allocatable("pods", "5000")

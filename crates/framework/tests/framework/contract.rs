@@ -1,6 +1,5 @@
 //! What a plugin is made from and promises: the registry, its arguments, profiles that cannot be made, and events.
 
-use crate::support::{ByArrival, ByLabel, Found, Normalizes, Setup, finds};
 use serde::Deserialize;
 use supercargo_framework::{
     Prepared, Status,
@@ -11,6 +10,8 @@ use supercargo_framework::{
 };
 use supercargo_manifest::{Problems, Source};
 use supercargo_model::testing::{node, object, pod};
+
+use crate::support::{ByArrival, ByLabel, Found, Normalizes, Setup, finds};
 
 #[test]
 fn a_registration_knows_its_points() {

@@ -1,6 +1,5 @@
 //! Which events a change amounts to, and which plugin is helped by which.
 
-use crate::support::Setup;
 use serde_json::{Value, json};
 use supercargo_framework::{
     Verdict,
@@ -13,6 +12,8 @@ use supercargo_model::{
     ApiResource, Cluster, Pod,
     testing::{Builder, node, object, pod},
 };
+
+use crate::support::Setup;
 
 fn labels(events: &[ClusterEvent]) -> String {
     let labels: Vec<String> = events.iter().map(|event| event.label()).collect();

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::support::{Found, Setup, finds};
 use supercargo_framework::{
     Code, Prepared, Status, Verdict,
     assumed::{AssumedObjects, ReserveCycle},
@@ -20,6 +19,8 @@ use supercargo_model::{
     Cluster, Name, NodeInfo, Pod,
     testing::{cluster, node, pod},
 };
+
+use crate::support::{Found, Setup, finds};
 
 fn three_nodes() -> Cluster {
     cluster(["a", "b", "c"].map(node))

@@ -1,6 +1,5 @@
 //! Prepare, score, normalize, weigh and sum.
 
-use crate::support::{ByLabel, Normalizes, Prepares, Setup};
 use supercargo_framework::{
     Prepared, ScoreInput, Status, Verdict, normalize,
     points::{Score, ScoreNode},
@@ -11,6 +10,8 @@ use supercargo_model::{
     Cluster, NodeInfo,
     testing::{Builder, cluster, node, pod},
 };
+
+use crate::support::{ByLabel, Normalizes, Prepares, Setup};
 
 fn scored(name: &str, score: i64) -> Builder {
     node(name).label("score", &score.to_string())

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::support::{node, order, pod};
 use proptest::prelude::*;
 use supercargo_model::{Cluster, Key, Pod, object::Kind};
+
+use crate::support::{node, order, pod};
 
 fn key(name: &str) -> Key {
     Key::new("default", name)

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::support::{node, pod};
 use proptest::prelude::*;
 use supercargo_model::{Cluster, Key, Pod, Quantity, Resources};
+
+use crate::support::{node, pod};
 
 const MOST: &str = "9223372036854775807";
 const LEAST: &str = "-9223372036854775808";

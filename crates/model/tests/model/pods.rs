@@ -1,10 +1,11 @@
 //! What a pod asks for, and what else is read from it.
 
-use crate::support::pod;
 use supercargo_model::{
     Pod, images,
     ports::{HostPort, Protocol},
 };
+
+use crate::support::pod;
 
 /// What must be free for the pod, what it holds where it sits, what scoring assumes of it: cpu in thousandths.
 fn cpu(pod: &Pod) -> [i64; 4] {
