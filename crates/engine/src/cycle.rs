@@ -27,6 +27,11 @@ impl<'a> CycleInput<'a> {
         &self.engine_profile.profile
     }
 
+    /// Where the next search starts if all nodes are looked at: where this one did. There may be fewer nodes than then.
+    pub(crate) fn start_again(&self) -> usize {
+        self.start % self.state.cluster.node_count().max(1)
+    }
+
     /// How many feasible nodes are looked for among so many.
     pub(crate) fn enough_nodes(&self, nodes: usize) -> usize {
         let chooses = |extender: &ExtenderRole| extender.filters || extender.weight.is_some();
@@ -68,6 +73,8 @@ pub struct PathCounts {
     pub columns: u64,
     /// From classes of nodes that score alike.
     pub node_classes: u64,
+    /// From what is taken of nodes, for a signature that was seen for the first time.
+    pub load_buckets: u64,
     /// Among some of the nodes.
     pub sampled: u64,
     /// Of those, the ones from classes of nodes that score alike.
@@ -85,6 +92,7 @@ pub struct PathCounts {
 pub(crate) enum DecisionPath {
     Columns,
     NodeClasses,
+    LoadBuckets,
     Sampled,
     SearchClasses,
     Refused,
@@ -99,6 +107,7 @@ impl PathCounts {
         *match path {
             DecisionPath::Columns => &mut self.columns,
             DecisionPath::NodeClasses => &mut self.node_classes,
+            DecisionPath::LoadBuckets => &mut self.load_buckets,
             DecisionPath::Sampled | DecisionPath::SearchClasses => &mut self.sampled,
             DecisionPath::Refused | DecisionPath::Nominated => &mut self.refused,
             DecisionPath::Full => &mut self.full,

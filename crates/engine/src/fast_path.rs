@@ -9,18 +9,19 @@ use supercargo_framework::{
     preemption::{NodeVerdicts, Rejection, Resolvable},
     profile::{PreFilterEnd, PreFiltered},
 };
-use supercargo_model::{Name, NodeId, NodeInfo, Pod};
+use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod, changes::Moment};
 
 use crate::{
     cycle::{CycleInput, DecisionPath},
     decision::{BriefRefusal, Decision},
     extender_calls::ExtenderCallMemory,
     laps::{Lap, Laps},
+    load_buckets::LoadBuckets,
     pick::{TieBreak, reservoir},
     refusals::Refusals,
     search_classes::Stretch,
-    signature_cache::SignatureCache,
-    signature_state::{Scope, SignatureState},
+    signature_cache::{Found, SignatureCache},
+    signature_state::{FoundByLoad, LoadSearch, Scope, SignatureState},
 };
 
 /// Where a pod goes.
@@ -72,6 +73,8 @@ pub(crate) struct FastPath {
     /// Those of them that share the highest total.
     pub(crate) best: Vec<NodeId>,
     pub(crate) extenders: ExtenderCallMemory,
+    load_buckets: LoadBuckets,
+    load_search: LoadSearch,
 }
 
 /// A pod's cycle on the fast path.
@@ -102,6 +105,12 @@ impl FastPath {
         } else {
             self.place_among_some(cycle, enough, all_free)
         }
+    }
+
+    /// Follows the cluster back to a moment: it is as it was then, and its log still tells of what came and left since.
+    pub(crate) fn go_back(&mut self, cluster: &Cluster, to: Moment) {
+        self.signatures.go_back(cluster, to);
+        self.load_buckets.go_back(cluster, to);
     }
 
     /// What is known about a pod's signature, brought up to date for all nodes.
@@ -170,8 +179,7 @@ impl FastPath {
         Some(Placed {
             placement: Placement::Decided(Box::new(decision)),
             path: if is_nominated { DecisionPath::Nominated } else { DecisionPath::Refused },
-            // All nodes count as looked at, which leads back to where the search started; there may be fewer nodes than then.
-            next_start: input.start % cluster.node_count().max(1),
+            next_start: input.start_again(),
         })
     }
 
@@ -180,7 +188,17 @@ impl FastPath {
         let input = &cycle.input;
         let (profile, cluster) = (input.profile(), &input.state.cluster);
         let mut laps = Laps::begin(profile);
-        let signature = self.signature(cycle, Scope::Whole, &mut laps)?;
+        let FastCycle { index, pod, .. } = cycle;
+        let found =
+            self.signatures.find_or_compile(profile, *index, cluster, pod, Scope::Whole, &mut laps)?;
+        if found == Found::Compiled {
+            if let Some(placed) = self.place_by_load(cycle) {
+                laps.end(profile);
+                return Some(placed);
+            }
+            self.signatures.last()?.catch_up(cluster, Scope::Whole, pod, &mut laps);
+        }
+        let signature = self.signatures.last().filter(|signature| !signature.has_failed())?;
         let Some((total, ties)) = signature.best() else {
             let refused = self.refuse(cycle)?;
             laps.end_in_vain(profile);
@@ -206,7 +224,27 @@ impl FastPath {
                 evaluated: cluster.node_count(),
             },
             path: if by_class { DecisionPath::NodeClasses } else { DecisionPath::Columns },
-            next_start: input.start,
+            next_start: input.start_again(),
+        })
+    }
+
+    /// Where the signature was only compiled so far: the best nodes by what is taken of them. `None` if that cannot be told.
+    fn place_by_load(&mut self, cycle: &FastCycle<'_>) -> Option<Placed> {
+        let input = &cycle.input;
+        let cluster = &input.state.cluster;
+        let Self { signatures, load_buckets, load_search, .. } = self;
+        let FoundByLoad { total, ties, feasible } =
+            signatures.last()?.search_by_load(cluster, load_buckets, load_search)?;
+        let chosen = match input.settings.tie_break {
+            TieBreak::Random => load_search.nth_best(reservoir(ties, input.seed)?)?,
+            TieBreak::First => *cluster.order().iter().find(|id| load_search.is_best(**id))?,
+        };
+        let node = cluster.node_at(chosen).name().clone();
+        let evaluated = cluster.node_count();
+        Some(Placed {
+            placement: Placement::On { node, total: total as i64, ties, feasible, evaluated },
+            path: DecisionPath::LoadBuckets,
+            next_start: input.start_again(),
         })
     }
 

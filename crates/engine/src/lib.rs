@@ -13,6 +13,7 @@ mod fast_path;
 mod full_path;
 mod inspection;
 mod laps;
+mod load_buckets;
 mod node_classes;
 mod pick;
 mod queue;

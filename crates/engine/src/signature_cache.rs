@@ -67,6 +67,15 @@ struct Stem {
     spec: PodSpec,
 }
 
+/// What is known about the signature that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Everything.
+    UpToDate,
+    /// What plugins are to its pods: nothing has been worked out from that, and it is not kept for the next of them.
+    Compiled,
+}
+
 fn address(pod: &Pod) -> usize {
     Arc::as_ptr(&pod.spec) as usize
 }
@@ -82,6 +91,24 @@ impl SignatureCache {
         scope: Scope,
         laps: &mut Laps<'_>,
     ) -> Option<&mut SignatureState> {
+        let found = self.find_or_compile(profile, index, cluster, pod, scope, laps)?;
+        let signature = self.last()?;
+        if found == Found::Compiled {
+            signature.catch_up(cluster, scope, pod, laps);
+        }
+        (!signature.has_failed()).then_some(signature)
+    }
+
+    /// Finds the signature of a pod, or compiles it; `None` if a plugin has no fast form for it.
+    pub(crate) fn find_or_compile(
+        &mut self,
+        profile: &Profile,
+        index: usize,
+        cluster: &Cluster,
+        pod: &Arc<Pod>,
+        scope: Scope,
+        laps: &mut Laps<'_>,
+    ) -> Option<Found> {
         self.clock += 1;
         self.last = match self.find(index, pod) {
             Some(place) => Last::Kept(place),
@@ -102,7 +129,7 @@ impl SignatureCache {
             let kept = self.kept[place].as_mut()?;
             kept.used_at = self.clock;
             if kept.signature.catch_up(cluster, scope, pod, laps).is_some() {
-                return self.last().filter(|signature| !signature.has_failed());
+                return Some(Found::UpToDate);
             }
             // Where everything changes between two pods of a template, what is worked out for one of them is of no use to the
             // next: the memory that is warm does as well.
@@ -111,15 +138,15 @@ impl SignatureCache {
             let claims = kept.signature.claims();
             if comes_again || claims == Claims::Differ {
                 kept.signature.reuse(profile, index, cluster, pod, claims)?;
-            } else {
-                self.use_scratch(profile, index, cluster, pod)?;
-                self.last = Last::Scratch;
+                laps.lap(Lap::Prepare);
+                kept.signature.catch_up(cluster, scope, pod, laps);
+                return Some(Found::UpToDate);
             }
+            self.use_scratch(profile, index, cluster, pod)?;
+            self.last = Last::Scratch;
             laps.lap(Lap::Prepare);
         }
-        let signature = self.last()?;
-        signature.catch_up(cluster, scope, pod, laps);
-        (!signature.has_failed()).then_some(signature)
+        Some(Found::Compiled)
     }
 
     /// The signature that was asked for last.

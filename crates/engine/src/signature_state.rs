@@ -1,5 +1,6 @@
 //! What is known about pods of one signature: which nodes are open to them, and what each node scores, kept from pod to pod.
 
+mod by_load;
 mod column;
 mod making_room;
 mod opening;
@@ -21,6 +22,7 @@ use supercargo_model::{
     storage::Volume,
 };
 
+pub(crate) use self::by_load::{FoundByLoad, LoadSearch};
 use self::{column::Column, opening::Moved};
 use crate::{
     laps::{Lap, Laps},
@@ -512,22 +514,12 @@ impl SignatureState {
         self.starts_anew = false;
         self.node_classes = None;
         self.search_classes = None;
-        let columns = cluster.columns();
-        let places = columns.len();
-        self.fixed.clear();
-        for (_, filter) in &mut self.filters {
-            if let FilterPart::Fixed(filter) = filter {
-                if self.fixed.is_empty() {
-                    self.fixed.extend_from_slice(&columns.there);
-                }
-                filter.close(cluster, &mut self.fixed);
-            }
-        }
+        self.find_fixed(cluster);
         self.refilter(cluster);
         laps.lap(Lap::Filter);
         for column in &mut self.columns {
             if !matches!(column.scores, RawScores::Constant(_)) {
-                column.raw.resize(places, 0.0);
+                column.raw.resize(cluster.columns().len(), 0.0);
             }
         }
         let scope = self.scope;

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use supercargo_model::{Cluster, NodeId, Pod, changes::PodChange};
+use supercargo_model::{Cluster, NodeId, Pod, changes::PodChange, columns::LoadColumns};
 
 use crate::Status;
 
@@ -66,6 +66,18 @@ pub trait NodeFilter: Send + Sync {
 
     /// What the plugin's Filter says of a node that does not pass.
     fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status>;
+
+    /// The same by nothing but what is taken of nodes; `None` if it looks at more than that.
+    fn by_load(&self) -> Option<&dyn LoadFilter> {
+        None
+    }
+}
+
+/// A filter that looks at what is taken of nodes, where columns hold that exactly. Whoever does not pass would not pass with more
+/// taken, either.
+pub trait LoadFilter {
+    /// Closes all nodes that do not pass.
+    fn close(&self, loads: &LoadColumns, open: &mut [f64]);
 }
 
 /// A filter that counts pods by topology domain, and keeps which nodes it closes: [`NodeFilter::close`] counts anew.
@@ -153,6 +165,20 @@ pub trait NodeScore: Send + Sync {
 
     /// The raw score of one node.
     fn score(&self, cluster: &Cluster, node: NodeId) -> f64;
+
+    /// The same by nothing but what is taken of nodes; `None` if it looks at more than that.
+    fn by_load(&self) -> Option<&dyn LoadScore> {
+        None
+    }
+}
+
+/// Scores that follow from what is taken of nodes, where columns hold that exactly.
+pub trait LoadScore {
+    /// Fills a column with the raw scores of nodes.
+    fn fill(&self, loads: &LoadColumns, column: &mut [f64]);
+
+    /// Between which raw scores nodes lie of which at least so much is taken, and at most so much; they have the same in all.
+    fn bounds(&self, least: &LoadColumns, most: &LoadColumns, lowest: &mut [f64], highest: &mut [f64]);
 }
 
 /// Scores that follow from the pods in a node's topology domains.
@@ -175,6 +201,9 @@ pub trait DomainScore: Send + Sync {
 
     /// Whether all raw scores are 0 for now.
     fn is_silent(&self) -> bool;
+
+    /// Whether all nodes have the same raw score, whichever are open: it is found out without a column.
+    fn is_uniform(&self, cluster: &Cluster) -> bool;
 
     /// Whether the raw scores also change with which nodes are open.
     fn reads_open(&self) -> bool;

@@ -261,6 +261,40 @@ pub fn set_weighted(
     with_formula(normalization, bounds, AddWeighted { totals, same: Some(same), column, weight });
 }
 
+/// Adds weight × points to the totals of some nodes.
+struct AddWeightedAt<'a> {
+    totals: &'a mut [f64],
+    nodes: &'a [u32],
+    column: &'a [f64],
+    weight: f64,
+}
+
+impl EachScore for AddWeightedAt<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, points: impl Fn(f64) -> f64) {
+        let Self { totals, nodes, column, weight } = self;
+        vectorized(
+            #[inline(always)]
+            || {
+                for (total, node) in totals.iter_mut().zip(nodes) {
+                    *total += weight * points(column[*node as usize]);
+                }
+            },
+        );
+    }
+}
+
+/// Adds weight × normalized score to the totals of some nodes, which are given by their places.
+pub fn add_weighted_at(
+    totals: &mut [f64],
+    nodes: &[u32],
+    WeightedColumn { column, weight, normalization, bounds }: WeightedColumn<'_>,
+) {
+    with_formula(normalization, bounds, AddWeightedAt { totals, nodes, column, weight });
+}
+
 /// How many nodes share an entry of [`Tops`].
 pub const BLOCK: usize = 64;
 

@@ -44,6 +44,20 @@ impl Bits {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
+    /// The n-th of the numbers, from low to high.
+    pub fn nth(&self, mut n: usize) -> Option<usize> {
+        for (i, word) in self.words.iter().enumerate() {
+            let count = word.count_ones() as usize;
+            if n < count {
+                // Without the n lowest of its bits, the lowest is the one.
+                let rest = (0..n).fold(*word, |rest, _| rest & (rest - 1));
+                return Some(i * BITS + rest.trailing_zeros() as usize);
+            }
+            n -= count;
+        }
+        None
+    }
+
     /// How many words it takes to look at all of them.
     pub(crate) fn words(&self) -> usize {
         self.words.len()

@@ -35,6 +35,108 @@ impl ResourceColumn {
         self.allocatable[i] = amount as f64;
         self.inverse[i] = if amount == 0 { 0.0 } else { 1.0 / amount as f64 };
     }
+
+    fn clear(&mut self) {
+        [&mut self.allocatable, &mut self.used, &mut self.inverse].into_iter().for_each(Vec::clear);
+    }
+
+    /// Becomes like another column at a place.
+    fn copy(&mut self, i: usize, from: &Self, at: usize) {
+        self.allocatable[i] = from.allocatable[at];
+        self.used[i] = from.used[at];
+        self.inverse[i] = from.inverse[at];
+    }
+
+    /// Adds what another column has at some places.
+    fn gather(&mut self, from: &Self, places: &[u32]) {
+        gather(&mut self.allocatable, &from.allocatable, places);
+        gather(&mut self.used, &from.used, places);
+        gather(&mut self.inverse, &from.inverse, places);
+    }
+}
+
+fn gather(column: &mut Vec<f64>, from: &[f64], places: &[u32]) {
+    column.extend(places.iter().map(|place| from[*place as usize]));
+}
+
+/// What nodes have, and what is taken of it: all that most scores read.
+#[derive(Clone, Debug, Default)]
+pub struct LoadColumns {
+    /// Thousandths of a core.
+    pub cpu: ResourceColumn,
+    /// Bytes.
+    pub memory: ResourceColumn,
+    /// Numbers of pods.
+    pub pods: ResourceColumn,
+    /// cpu that pods hold, with a default for containers that ask for none.
+    pub cpu_or_default: Vec<f64>,
+    /// Memory that pods hold, with a default for containers that ask for none.
+    pub memory_or_default: Vec<f64>,
+    /// How far apart the shares of cpu and memory are that are taken: see [`deviation_of_shares`].
+    pub deviation: Vec<f64>,
+}
+
+impl LoadColumns {
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.deviation.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.deviation.is_empty()
+    }
+
+    /// Makes it this long.
+    pub fn resize(&mut self, len: usize) {
+        self.resources().into_iter().for_each(|resource| resource.grow(len));
+        self.levels().into_iter().for_each(|level| level.resize(len, 0.0));
+    }
+
+    /// Forgets all nodes, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.resources().into_iter().for_each(ResourceColumn::clear);
+        self.levels().into_iter().for_each(Vec::clear);
+    }
+
+    fn resources(&mut self) -> [&mut ResourceColumn; 3] {
+        [&mut self.cpu, &mut self.memory, &mut self.pods]
+    }
+
+    fn levels(&mut self) -> [&mut Vec<f64>; 3] {
+        [&mut self.cpu_or_default, &mut self.memory_or_default, &mut self.deviation]
+    }
+
+    /// Becomes like other columns at a place.
+    pub fn copy(&mut self, i: usize, from: &Self, at: usize) {
+        self.cpu.copy(i, &from.cpu, at);
+        self.memory.copy(i, &from.memory, at);
+        self.pods.copy(i, &from.pods, at);
+        self.cpu_or_default[i] = from.cpu_or_default[at];
+        self.memory_or_default[i] = from.memory_or_default[at];
+        self.deviation[i] = from.deviation[at];
+    }
+
+    /// Adds what other columns have at some places.
+    pub fn gather(&mut self, from: &Self, places: &[u32]) {
+        self.cpu.gather(&from.cpu, places);
+        self.memory.gather(&from.memory, places);
+        self.pods.gather(&from.pods, places);
+        gather(&mut self.cpu_or_default, &from.cpu_or_default, places);
+        gather(&mut self.memory_or_default, &from.memory_or_default, places);
+        gather(&mut self.deviation, &from.deviation, places);
+    }
+
+    /// Takes, of all that is taken at a place, the less or the more of what is there and what other columns have.
+    pub fn merge(&mut self, i: usize, from: &Self, at: usize, choose: impl Fn(f64, f64) -> f64) {
+        let merge = |to: &mut [f64], from: &[f64]| to[i] = choose(to[i], from[at]);
+        merge(&mut self.cpu.used, &from.cpu.used);
+        merge(&mut self.memory.used, &from.memory.used);
+        merge(&mut self.pods.used, &from.pods.used);
+        merge(&mut self.cpu_or_default, &from.cpu_or_default);
+        merge(&mut self.memory_or_default, &from.memory_or_default);
+        merge(&mut self.deviation, &from.deviation);
+    }
 }
 
 /// A resource that nodes offer besides the others.
@@ -61,20 +163,10 @@ pub struct Columns {
     pub live: NodeSet,
     /// The same as a column: 0 for a node, −∞ for none.
     pub there: Vec<f64>,
-    /// Thousandths of a core.
-    pub cpu: ResourceColumn,
-    /// Bytes.
-    pub memory: ResourceColumn,
+    /// What nodes have of cpu, memory and room for pods, and what is taken of it.
+    pub loads: LoadColumns,
     /// Bytes.
     pub ephemeral_storage: ResourceColumn,
-    /// Numbers of pods.
-    pub pods: ResourceColumn,
-    /// cpu that pods hold, with a default for containers that ask for none.
-    pub cpu_or_default: Vec<f64>,
-    /// Memory that pods hold, with a default for containers that ask for none.
-    pub memory_or_default: Vec<f64>,
-    /// How far apart the shares of cpu and memory are that are taken: see [`deviation_of_shares`].
-    pub deviation: Vec<f64>,
     /// Which of the taint classes a node is of.
     pub taint_class: Vec<u32>,
     /// The taint classes. One that has no nodes any more is empty, and its place is given to the next that comes.
@@ -114,16 +206,12 @@ impl Columns {
     }
 
     pub(crate) fn grow(&mut self, len: usize) {
-        for column in [&mut self.cpu, &mut self.memory, &mut self.ephemeral_storage, &mut self.pods] {
-            column.grow(len);
-        }
+        self.loads.resize(len);
+        self.ephemeral_storage.grow(len);
         for offered in self.scalars.values_mut() {
             offered.column.grow(len);
         }
         self.there.resize(len, f64::NEG_INFINITY);
-        self.cpu_or_default.resize(len, 0.0);
-        self.memory_or_default.resize(len, 0.0);
-        self.deviation.resize(len, 0.0);
         self.taint_class.resize(len, 0);
     }
 
@@ -135,10 +223,10 @@ impl Columns {
         }
         self.live.insert(id);
         self.there[i] = 0.0;
-        self.cpu.set_allocatable(i, all.milli_cpu);
-        self.memory.set_allocatable(i, all.memory);
+        self.loads.cpu.set_allocatable(i, all.milli_cpu);
+        self.loads.memory.set_allocatable(i, all.memory);
+        self.loads.pods.set_allocatable(i, all.pods);
         self.ephemeral_storage.set_allocatable(i, all.ephemeral_storage);
-        self.pods.set_allocatable(i, all.pods);
         let new = self.set_offers(i, &all.scalars);
         self.enter_class(i, TaintClass { unschedulable: node.unschedulable, taints: node.taints.clone() });
         new
@@ -206,13 +294,14 @@ impl Columns {
     /// Takes over what the pods on a node hold.
     pub(crate) fn set_load(&mut self, node: &NodeInfo) {
         let (i, held) = (node.id.index(), &node.requested);
-        self.cpu.used[i] = held.milli_cpu as f64;
-        self.memory.used[i] = held.memory as f64;
+        let loads = &mut self.loads;
+        loads.cpu.used[i] = held.milli_cpu as f64;
+        loads.memory.used[i] = held.memory as f64;
+        loads.pods.used[i] = node.pods.len() as f64;
+        loads.cpu_or_default[i] = node.requested_or_default_milli_cpu as f64;
+        loads.memory_or_default[i] = node.requested_or_default_memory as f64;
+        loads.deviation[i] = deviation_of_shares(loads.cpu.share(i), loads.memory.share(i));
         self.ephemeral_storage.used[i] = held.ephemeral_storage as f64;
-        self.pods.used[i] = node.pods.len() as f64;
-        self.cpu_or_default[i] = node.requested_or_default_milli_cpu as f64;
-        self.memory_or_default[i] = node.requested_or_default_memory as f64;
-        self.deviation[i] = deviation_of_shares(self.cpu.share(i), self.memory.share(i));
         for (name, offered) in &mut self.scalars {
             offered.column.used[i] = held.get(name) as f64;
         }
@@ -229,16 +318,17 @@ impl Columns {
         self.leave_class(i);
         self.there[i] = f64::NEG_INFINITY;
         self.inexact.remove(id);
-        for column in [&mut self.cpu, &mut self.memory, &mut self.ephemeral_storage, &mut self.pods] {
+        let loads = &mut self.loads;
+        for column in [&mut loads.cpu, &mut loads.memory, &mut loads.pods, &mut self.ephemeral_storage] {
             column.set_allocatable(i, 0);
             column.used[i] = 0.0;
         }
+        loads.cpu_or_default[i] = 0.0;
+        loads.memory_or_default[i] = 0.0;
         self.set_offers(i, &[]);
         for offered in self.scalars.values_mut() {
             offered.column.used[i] = 0.0;
         }
-        self.cpu_or_default[i] = 0.0;
-        self.memory_or_default[i] = 0.0;
     }
 }
 

@@ -80,7 +80,7 @@ impl OpaqueScore for InColumnsForEach {
     ) -> Result<(), PluginFailed> {
         let held = &pod.spec.requests.held;
         let (wanted_cpu, wanted_memory) = (held.milli_cpu as f64, held.memory as f64);
-        let (cpu, memory) = (&cluster.columns().cpu, &cluster.columns().memory);
+        let (cpu, memory) = (&cluster.columns().loads.cpu, &cluster.columns().loads.memory);
         let Some(disks) = cluster.label_columns().get("disk") else { return Ok(()) };
         let ssd = disks.number("ssd").unwrap_or(u32::MAX - 1);
         vectorized(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{Cells, Normalization, PluginFailed, RawScores, ScorePart},
+    fast::{Cells, LoadScore, Normalization, PluginFailed, RawScores, ScorePart},
     vector::{Bounds, WeightedColumn, normalized},
 };
 use supercargo_model::{Cluster, Name, NodeId, Pod, changes::PodChange};
@@ -26,6 +26,8 @@ pub(super) struct Column {
     pub(super) values: Vec<f64>,
     /// Its raw scores have changed since its bounds were found.
     pub(super) stale: bool,
+    /// In a search by load: it is worth the same to all nodes.
+    pub(super) is_flat: bool,
 }
 
 impl Column {
@@ -53,6 +55,7 @@ impl Column {
             reads_open,
             values: Vec::new(),
             stale: true,
+            is_flat: false,
         }
     }
 
@@ -117,6 +120,18 @@ impl Column {
     /// All raw scores are 0 for now.
     pub(super) fn is_silent(&self) -> bool {
         matches!(&self.scores, RawScores::ByDomain(part) if part.is_silent())
+    }
+
+    /// The score, where it follows from nothing but what is taken of nodes, and needs no normalization.
+    pub(super) fn by_load(&self) -> Option<&dyn LoadScore> {
+        match &self.scores {
+            RawScores::ByNode(part) if self.normalization == Normalization::None => part.by_load(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_by_load(&self) -> bool {
+        self.by_load().is_some()
     }
 
     /// Its bounds move with almost every pod, so that it is added last, on top of what stays.

@@ -20,7 +20,20 @@ pub(super) enum Moved {
 }
 
 impl SignatureState {
-    /// Asks all filters about all nodes.
+    /// Asks the filters that look only at what nodes are about all nodes.
+    pub(super) fn find_fixed(&mut self, cluster: &Cluster) {
+        self.fixed.clear();
+        for (_, filter) in &mut self.filters {
+            if let FilterPart::Fixed(filter) = filter {
+                if self.fixed.is_empty() {
+                    self.fixed.extend_from_slice(&cluster.columns().there);
+                }
+                filter.close(cluster, &mut self.fixed);
+            }
+        }
+    }
+
+    /// Asks all other filters about all nodes.
     pub(super) fn refilter(&mut self, cluster: &Cluster) {
         self.refusals = None;
         self.room = None;

@@ -83,13 +83,13 @@ fn a_nomination_comes_back_with_its_pod() {
 #[test]
 fn sums_that_saturate_are_restored() {
     let mut engine = engine([sized("a", "2"), wants("large", "9223372036854775").on("a")]);
-    let before = format!("{:?}", engine.cluster().columns().cpu);
+    let before = format!("{:?}", engine.cluster().columns().loads.cpu);
     let mut trial = engine.trial();
     for name in ["p", "q"] {
         trial.assume(&wants(name, "9223372036854775").pod(), "a".into()).unwrap();
     }
     trial.undo();
-    assert_eq!(format!("{:?}", engine.cluster().columns().cpu), before);
+    assert_eq!(format!("{:?}", engine.cluster().columns().loads.cpu), before);
 }
 
 #[test]

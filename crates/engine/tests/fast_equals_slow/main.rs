@@ -109,6 +109,17 @@ impl Twins {
         {
             assert_eq!(by_node(&recalled), by_node(&slow), "fast and full path, {at}, pod {pod:?}");
         }
+        self.compare_with(slow, pod, at)
+    }
+
+    /// The same without a look at all scores, after which a signature would be known.
+    fn compare_placements(&mut self, pod: &Arc<Pod>, at: &str) {
+        let slow = self.slow.decide(pod).unwrap();
+        self.compare_with(slow, pod, at);
+    }
+
+    /// Whether a node was found.
+    fn compare_with(&mut self, slow: Decision, pod: &Arc<Pod>, at: &str) -> bool {
         let placement = self.fast.place(pod).unwrap();
         assert_eq!(placement.node(), slow.node(), "{at}");
         assert_eq!(self.fast.inspect().next_start(), self.slow.inspect().next_start(), "{at}");
@@ -169,9 +180,9 @@ fn state(engine: &mut Engine) -> String {
             (node.name(), pods, &node.requested, or_default, node.used_ports.len())
         })
         .collect();
-    let resources = [&columns.cpu, &columns.memory, &columns.ephemeral_storage, &columns.pods];
+    let resources = (&columns.loads, &columns.ephemeral_storage);
     let scalar = columns.scalar("example.com/gpu");
-    let or_default = (&columns.cpu_or_default, &columns.memory_or_default, &columns.inexact);
+    let inexact = &columns.inexact;
     let classes: Vec<_> = (0..cluster.groups().places())
         .map(|place| {
             let class = cluster.groups().get(place)?;
@@ -182,7 +193,7 @@ fn state(engine: &mut Engine) -> String {
     let nominated: Vec<_> = (0..3).map(|i| nominations.node_of(&format!("nominated-{i}"))).collect();
     let claimed = cluster.is_claim_used(&Key::new("default", "data"));
     format!(
-        "{nodes:?}\n{resources:?}\n{scalar:?}\n{or_default:?}\n{classes:?}\n{nominated:?} {} {claimed} {next_start}",
+        "{nodes:?}\n{resources:?}\n{scalar:?}\n{inexact:?}\n{classes:?}\n{nominated:?} {} {claimed} {next_start}",
         nominations.revision(),
     )
 }
@@ -286,6 +297,12 @@ fn run(seed: u64) -> (usize, usize, usize, PathCounts) {
         if scene.volumes {
             twins.compare_siblings(&scene, &mut random, &waiting, &format!("seed {seed}, step {step}"));
         }
+        if random.chance(2) {
+            let one_in = scene.one_in_has_volumes();
+            let one_off = Arc::new(pod(&mut random, &format!("one-off-{step}"), one_in));
+            let one_off = twins.fast.admit(one_off);
+            twins.compare_placements(&one_off, &format!("seed {seed}, step {step}, one-off"));
+        }
         // Not always all of them, so that some fall behind and have more to catch up with.
         for (i, pod) in waiting.iter().enumerate() {
             if !random.chance(4) {
@@ -322,6 +339,7 @@ fn fast_equals_slow_at_every_step() {
         with_claims += d;
         paths.columns += w.columns;
         paths.node_classes += w.node_classes;
+        paths.load_buckets += w.load_buckets;
         paths.sampled += w.sampled;
         paths.search_classes += w.search_classes;
         paths.refused += w.refused;
@@ -334,6 +352,7 @@ fn fast_equals_slow_at_every_step() {
     assert!(
         paths.columns > 50_000
             && paths.node_classes > 1_000
+            && paths.load_buckets > 2_000
             && paths.sampled > 50_000
             && paths.search_classes > 1_000
             && paths.refused > 5_000

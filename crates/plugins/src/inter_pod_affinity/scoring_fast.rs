@@ -180,6 +180,10 @@ impl DomainScore for Preferred {
         self.silent
     }
 
+    fn is_uniform(&self, cluster: &Cluster) -> bool {
+        self.met_by_classes(cluster).is_empty()
+    }
+
     fn reads_open(&self) -> bool {
         false
     }

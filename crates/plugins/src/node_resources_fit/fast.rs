@@ -6,8 +6,8 @@ use supercargo_framework::{
     Prepared, Status,
     bugs::{self, Bug},
     fast::{
-        CLOSED, Compiled, FastFilter, FastScore, FilterPart, NodeFilter, NodeScore, OPEN, RawScores,
-        ScorePart,
+        CLOSED, Compiled, FastFilter, FastScore, FilterPart, LoadFilter, LoadScore, NodeFilter, NodeScore,
+        OPEN, RawScores, ScorePart,
     },
     formula::Inverse,
     points::Filter,
@@ -15,7 +15,7 @@ use supercargo_framework::{
 };
 use supercargo_model::{
     Cluster, Name, NodeId, NodeInfo, Pod,
-    columns::{Columns, ResourceColumn},
+    columns::{Columns, LoadColumns, ResourceColumn},
     resources,
 };
 
@@ -64,13 +64,13 @@ impl Wanted {
 }
 
 /// Closes the nodes that have no room for a pod, or less cpu or memory left than this; nothing wanted is always there.
-fn close_full(columns: &Columns, cpu: f64, memory: f64, open: &mut [f64]) {
+fn close_full(loads: &LoadColumns, cpu: f64, memory: f64, open: &mut [f64]) {
     vectorized(
         #[inline(always)]
         || {
-            let pods = columns.pods.allocatable.iter().zip(&columns.pods.used);
-            let cpus = columns.cpu.allocatable.iter().zip(&columns.cpu.used);
-            let memories = columns.memory.allocatable.iter().zip(&columns.memory.used);
+            let pods = loads.pods.allocatable.iter().zip(&loads.pods.used);
+            let cpus = loads.cpu.allocatable.iter().zip(&loads.cpu.used);
+            let memories = loads.memory.allocatable.iter().zip(&loads.memory.used);
             for (((open, pods), cpus), memories) in open.iter_mut().zip(pods).zip(cpus).zip(memories) {
                 let room = pods.0 - pods.1 >= 1.0;
                 let enough_cpu = cpu == 0.0 || cpu <= cpus.0 - cpus.1;
@@ -101,7 +101,7 @@ impl NodeFilter for Wanted {
     fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
         let (columns, fit) = (cluster.columns(), &self.pod.spec.requests.fit);
         let inexact: Vec<NodeId> = columns.inexact.iter().filter(|node| open[node.index()] == OPEN).collect();
-        close_full(columns, fit.milli_cpu as f64, fit.memory as f64, open);
+        LoadFilter::close(self, &columns.loads, open);
         if fit.ephemeral_storage > 0 {
             close_without(&columns.ephemeral_storage, fit.ephemeral_storage as f64, open);
         }
@@ -127,9 +127,10 @@ impl NodeFilter for Wanted {
         if columns.inexact.contains(node) {
             return self.passes_exactly(cluster, cluster.node_at(node));
         }
-        has(&columns.pods, 1.0, i)
-            && (fit.milli_cpu == 0 || has(&columns.cpu, fit.milli_cpu as f64, i))
-            && (fit.memory == 0 || has(&columns.memory, fit.memory as f64, i))
+        let loads = &columns.loads;
+        has(&loads.pods, 1.0, i)
+            && (fit.milli_cpu == 0 || has(&loads.cpu, fit.milli_cpu as f64, i))
+            && (fit.memory == 0 || has(&loads.memory, fit.memory as f64, i))
             && (fit.ephemeral_storage == 0
                 || has(&columns.ephemeral_storage, fit.ephemeral_storage as f64, i))
             && self.scalars.iter().all(|wanted| wanted.passes(columns, i))
@@ -137,6 +138,18 @@ impl NodeFilter for Wanted {
 
     fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status> {
         self.plugin.filter(&self.prepared, cluster, &self.pod, cluster.node_at(node)).err()
+    }
+
+    fn by_load(&self) -> Option<&dyn LoadFilter> {
+        let wants_more = self.pod.spec.requests.fit.ephemeral_storage > 0 || !self.scalars.is_empty();
+        (!wants_more).then_some(self)
+    }
+}
+
+impl LoadFilter for Wanted {
+    fn close(&self, loads: &LoadColumns, open: &mut [f64]) {
+        let fit = &self.pod.spec.requests.fit;
+        close_full(loads, fit.milli_cpu as f64, fit.memory as f64, open);
     }
 }
 
@@ -209,10 +222,19 @@ struct Amounts<'a> {
 /// `None` if the cluster has none of it.
 fn amounts<'a>(columns: &'a Columns, resource: &str) -> Option<Amounts<'a>> {
     let (column, used) = match resource {
-        resources::CPU => (&columns.cpu, &columns.cpu_or_default),
-        resources::MEMORY => (&columns.memory, &columns.memory_or_default),
+        resources::CPU | resources::MEMORY => return amounts_of_load(&columns.loads, resource),
         resources::EPHEMERAL_STORAGE => (&columns.ephemeral_storage, &columns.ephemeral_storage.used),
         other => columns.scalar(other).map(|column| (column, &column.used))?,
+    };
+    Some(Amounts { all: &column.allocatable, inverse: &column.inverse, used })
+}
+
+/// `None` for what is not cpu or memory.
+fn amounts_of_load<'a>(loads: &'a LoadColumns, resource: &str) -> Option<Amounts<'a>> {
+    let (column, used) = match resource {
+        resources::CPU => (&loads.cpu, &loads.cpu_or_default),
+        resources::MEMORY => (&loads.memory, &loads.memory_or_default),
+        _ => return None,
     };
     Some(Amounts { all: &column.allocatable, inverse: &column.inverse, used })
 }
@@ -264,6 +286,26 @@ fn add_one<const MOST: bool>(
 }
 
 impl<P: HasScorer> StrategyScore<P> {
+    /// Fills a column where two resources count; `None` if that is not so.
+    fn fill_pair<'a>(&self, amounts: impl Fn(&str) -> Option<Amounts<'a>>, scores: &mut [f64]) -> Option<()> {
+        let [one, other] = &self.counted[..] else {
+            return None;
+        };
+        let (first, second) = ((amounts(&one.name)?, one), (amounts(&other.name)?, other));
+        if self.most {
+            vectorized(
+                #[inline(always)]
+                || fill_two::<true>(scores, first, second),
+            );
+        } else {
+            vectorized(
+                #[inline(always)]
+                || fill_two::<false>(scores, first, second),
+            );
+        }
+        Some(())
+    }
+
     fn fill_any(&mut self, columns: &Columns, scores: &mut [f64]) {
         scores.fill(0.0);
         self.weights.clear();
@@ -304,23 +346,7 @@ impl<P: HasScorer> StrategyScore<P> {
 impl<P: HasScorer> NodeScore for StrategyScore<P> {
     fn fill(&mut self, cluster: &Cluster, scores: &mut [f64]) {
         let columns = cluster.columns();
-        let found = |counted: &Counted| amounts(columns, &counted.name);
-        if let [one, other] = &self.counted[..]
-            && let (Some(first), Some(second)) = (found(one), found(other))
-        {
-            let (first, second) = ((first, one), (second, other));
-            if self.most {
-                vectorized(
-                    #[inline(always)]
-                    || fill_two::<true>(scores, first, second),
-                );
-            } else {
-                vectorized(
-                    #[inline(always)]
-                    || fill_two::<false>(scores, first, second),
-                );
-            }
-        } else {
+        if self.fill_pair(|name| amounts(columns, name), scores).is_none() {
             self.fill_any(columns, scores);
         }
         for node in columns.inexact.iter() {
@@ -349,6 +375,25 @@ impl<P: HasScorer> NodeScore for StrategyScore<P> {
             }
         }
         if weights == 0.0 { 0.0 } else { mean(sum, weights) }
+    }
+
+    fn by_load(&self) -> Option<&dyn LoadScore> {
+        let is_load = |counted: &Counted| matches!(&*counted.name, resources::CPU | resources::MEMORY);
+        (self.counted.len() == 2 && self.counted.iter().all(is_load)).then_some(self)
+    }
+}
+
+impl<P: HasScorer> LoadScore for StrategyScore<P> {
+    fn fill(&self, loads: &LoadColumns, column: &mut [f64]) {
+        let filled = self.fill_pair(|name| amounts_of_load(loads, name), column);
+        debug_assert!(filled.is_some(), "two resources, as was asked before");
+    }
+
+    fn bounds(&self, least: &LoadColumns, most: &LoadColumns, lowest: &mut [f64], highest: &mut [f64]) {
+        // The more is taken, the fewer points, or the more.
+        let (lowest_at, highest_at) = if self.most { (least, most) } else { (most, least) };
+        LoadScore::fill(self, lowest_at, lowest);
+        LoadScore::fill(self, highest_at, highest);
     }
 }
 

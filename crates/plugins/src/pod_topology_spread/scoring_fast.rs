@@ -11,6 +11,7 @@ use supercargo_model::{
     changes::PodChange,
     label_columns::{ABSENT, LabelColumn},
     pod::WhenUnsatisfiable,
+    pod_classes::PodClass,
 };
 
 use crate::domain_sums::{DomainSums, Remembered};
@@ -112,16 +113,24 @@ impl Soft {
         }
         for i in 0..self.constraints.len() {
             // Summed by domain first: a domain may have thousands of nodes.
-            let selector = self.constraints[i].selector.clone();
-            let groups = cluster.groups();
-            let mut by_node: Vec<(NodeId, f64)> = Vec::new();
-            for group in groups.selected(&selector) {
-                if self.constraints[i].can_count(&group.sample, &self.pod.namespace) {
-                    by_node.extend(group.nodes().map(|(node, count)| (node, f64::from(count))));
-                }
-            }
+            let by_node: Vec<(NodeId, f64)> = (self.counted_classes(i, cluster))
+                .flat_map(|class| class.nodes().map(|(node, count)| (node, f64::from(count))))
+                .collect();
             self.spread_out(i, cluster, &by_node);
         }
+    }
+
+    /// The pods that a constraint counts.
+    fn counted_classes<'a>(&'a self, i: usize, cluster: &'a Cluster) -> impl Iterator<Item = &'a PodClass> {
+        let constraint = &self.constraints[i];
+        let classes = cluster.groups().selected(&constraint.selector);
+        classes.filter(|class| constraint.can_count(&class.sample, &self.pod.namespace))
+    }
+
+    /// Whether all nodes have the labels of all constraints.
+    fn is_everywhere(&self, cluster: &Cluster) -> bool {
+        let nodes = cluster.node_count();
+        self.constraints.iter().all(|c| column(cluster, c).is_some_and(|column| column.all_have(nodes)))
     }
 
     fn spread_out(&mut self, i: usize, cluster: &Cluster, by_node: &[(NodeId, f64)]) {
@@ -249,10 +258,8 @@ impl Soft {
 
 impl DomainScore for Soft {
     fn fill(&mut self, cluster: &Cluster, open: &[f64], scores: &mut [f64]) {
-        let nodes = cluster.node_count();
         self.sums = None;
-        self.everywhere =
-            self.constraints.iter().all(|c| column(cluster, c).is_some_and(|column| column.all_have(nodes)));
+        self.everywhere = self.is_everywhere(cluster);
         self.count_all(cluster);
         self.weigh(cluster, open);
         self.write(cluster, scores);
@@ -295,6 +302,11 @@ impl DomainScore for Soft {
 
     fn is_silent(&self) -> bool {
         false
+    }
+
+    fn is_uniform(&self, cluster: &Cluster) -> bool {
+        let counts_nobody = |i| self.counted_classes(i, cluster).next().is_none();
+        self.is_everywhere(cluster) && (0..self.constraints.len()).all(counts_nobody)
     }
 
     fn reads_open(&self) -> bool {

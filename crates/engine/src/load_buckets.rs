@@ -1,0 +1,279 @@
+//! Nodes by what is taken of them: those of a bucket have the same, and about as much of it is taken. What a pod scores there lies
+//! within narrow bounds, so that the best nodes are found without a look at most of the others.
+
+use supercargo_model::{
+    Cluster, NodeId,
+    changes::Moment,
+    columns::{LoadColumns, ResourceColumn},
+};
+
+type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+
+/// With fewer nodes than this to a bucket, looking at each node is as good; unless there are few nodes.
+const NODES_TO_A_BUCKET: usize = 4;
+const FEW_BUCKETS: usize = 128;
+/// Into how many steps what there is of a resource is divided, for the root of the number of nodes: many nodes are told apart more
+/// finely than few.
+const STEPS_BY_ROOT: f64 = 16.0;
+const MIN_STEPS: f64 = 16.0;
+
+/// What the nodes of a bucket have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    /// What they have: its number.
+    capacity: u32,
+    /// How much is taken of cpu and of memory, and the same with defaults: in steps.
+    taken: [u32; 4],
+}
+
+struct Bucket {
+    key: Key,
+    /// Their places.
+    nodes: Vec<u32>,
+}
+
+/// All nodes, by bucket.
+#[derive(Default)]
+pub(crate) struct LoadBuckets {
+    /// Into how many steps a resource is divided; 0 if nodes differ too much for buckets.
+    steps: f64,
+    /// What nodes have of cpu, memory and room for pods, as bits.
+    capacities: HashMap<[u64; 3], u32>,
+    by_key: HashMap<Key, u32>,
+    /// Some may be empty.
+    buckets: Vec<Bucket>,
+    empty: Vec<u32>,
+    /// Which are, as a column: 0 for one that has nodes, −∞ for one that has none.
+    filled: Vec<f64>,
+    /// How much is taken of each of their nodes at least, and at most.
+    least: LoadColumns,
+    most: LoadColumns,
+    /// The bucket of each node, and where it is in there, by place.
+    bucket_of: Vec<u32>,
+    index_of: Vec<u32>,
+    /// When this was so.
+    known_at: Option<Moment>,
+}
+
+impl LoadBuckets {
+    /// Brings them up to date. `None` if the nodes differ too much, or columns cannot hold what they have.
+    pub(crate) fn catch_up(&mut self, cluster: &Cluster) -> Option<&Self> {
+        let columns = cluster.columns();
+        let changes = self.known_at.and_then(|moment| cluster.changes().since(moment));
+        let followed = match changes {
+            Some(changes) if self.steps > 0.0 => {
+                changes.map(|change| change.node).all(|node| self.update(&columns.loads, node))
+            }
+            // They have been told apart too finely, or not at all, and nothing has changed about what nodes are.
+            Some(changes) => changes.len() * NODES_TO_A_BUCKET < columns.len(),
+            None => false,
+        };
+        if !followed {
+            self.rebuild(cluster);
+            self.known_at = Some(cluster.changes().now());
+        } else if self.steps > 0.0 {
+            self.known_at = Some(cluster.changes().now());
+        }
+        (self.steps > 0.0 && columns.inexact.is_empty()).then_some(self)
+    }
+
+    /// Follows the cluster back to a moment: it is as it was then, and its log still tells of what came and left since.
+    pub(crate) fn go_back(&mut self, cluster: &Cluster, to: Moment) {
+        if self.known_at.is_some_and(|known_at| known_at.is_after(to)) {
+            self.catch_up(cluster);
+            self.known_at = Some(to);
+        }
+    }
+
+    /// How much is taken of the nodes of each bucket at least, and at most; of empty ones it says nothing.
+    pub(crate) fn loads(&self) -> (&LoadColumns, &LoadColumns) {
+        (&self.least, &self.most)
+    }
+
+    /// Which buckets have nodes, as a column: 0 for those, −∞ for the others.
+    pub(crate) fn filled(&self) -> &[f64] {
+        &self.filled
+    }
+
+    /// The places of the nodes of a bucket.
+    pub(crate) fn nodes_of(&self, bucket: usize) -> &[u32] {
+        &self.buckets[bucket].nodes
+    }
+
+    fn rebuild(&mut self, cluster: &Cluster) {
+        let nodes = cluster.node_count();
+        self.steps = STEPS_BY_ROOT * (nodes as f64).sqrt();
+        while self.steps >= MIN_STEPS && !self.divide(cluster) {
+            self.steps /= 2.0;
+        }
+        if self.steps < MIN_STEPS {
+            self.steps = 0.0;
+        }
+    }
+
+    /// Puts all nodes into buckets of this fineness; whether these are few enough.
+    fn divide(&mut self, cluster: &Cluster) -> bool {
+        let columns = cluster.columns();
+        self.capacities.clear();
+        self.by_key.clear();
+        self.buckets.clear();
+        self.empty.clear();
+        self.filled.clear();
+        self.least.clear();
+        self.most.clear();
+        self.bucket_of.clear();
+        self.bucket_of.resize(columns.len(), 0);
+        self.index_of.clear();
+        self.index_of.resize(columns.len(), 0);
+        columns.live.iter().all(|node| {
+            let key = self.key(&columns.loads, node.index());
+            self.enter(&columns.loads, node.index(), key);
+            self.are_few()
+        })
+    }
+
+    fn are_few(&self) -> bool {
+        self.by_key.len() <= FEW_BUCKETS.max(self.bucket_of.len() / NODES_TO_A_BUCKET)
+    }
+
+    fn key(&mut self, loads: &LoadColumns, place: usize) -> Key {
+        let LoadColumns { cpu, memory, pods, cpu_or_default, memory_or_default, .. } = loads;
+        let capacity = [cpu, memory, pods].map(|resource| resource.allocatable[place].to_bits());
+        let next = self.capacities.len() as u32;
+        let capacity = *self.capacities.entry(capacity).or_insert(next);
+        let steps = |resource: &ResourceColumn, taken: &[f64]| {
+            // Whatever is out of range ends up at one of its ends.
+            (taken[place] * resource.inverse[place] * self.steps) as u32
+        };
+        let taken = [
+            steps(cpu, &cpu.used),
+            steps(memory, &memory.used),
+            steps(cpu, cpu_or_default),
+            steps(memory, memory_or_default),
+        ];
+        Key { capacity, taken }
+    }
+
+    fn enter(&mut self, loads: &LoadColumns, place: usize, key: Key) {
+        let bucket = match self.by_key.get(&key) {
+            Some(bucket) => {
+                let i = *bucket as usize;
+                self.least.merge(i, loads, place, f64::min);
+                self.most.merge(i, loads, place, f64::max);
+                *bucket
+            }
+            None => {
+                let bucket = self.empty.pop().unwrap_or_else(|| {
+                    self.buckets.push(Bucket { key, nodes: Vec::new() });
+                    self.filled.push(0.0);
+                    self.least.resize(self.buckets.len());
+                    self.most.resize(self.buckets.len());
+                    self.buckets.len() as u32 - 1
+                });
+                self.buckets[bucket as usize].key = key;
+                self.filled[bucket as usize] = 0.0;
+                self.least.copy(bucket as usize, loads, place);
+                self.most.copy(bucket as usize, loads, place);
+                self.by_key.insert(key, bucket);
+                bucket
+            }
+        };
+        let nodes = &mut self.buckets[bucket as usize].nodes;
+        self.bucket_of[place] = bucket;
+        self.index_of[place] = nodes.len() as u32;
+        nodes.push(place as u32);
+    }
+
+    fn leave(&mut self, place: usize) {
+        let bucket = self.bucket_of[place];
+        let Bucket { key, nodes } = &mut self.buckets[bucket as usize];
+        let index = self.index_of[place] as usize;
+        nodes.swap_remove(index);
+        if let Some(moved) = nodes.get(index) {
+            self.index_of[*moved as usize] = index as u32;
+        }
+        if nodes.is_empty() {
+            self.by_key.remove(key);
+            self.empty.push(bucket);
+            self.filled[bucket as usize] = f64::NEG_INFINITY;
+        }
+    }
+
+    /// What is taken of a node has changed. Whether buckets are still few enough.
+    fn update(&mut self, loads: &LoadColumns, node: NodeId) -> bool {
+        let place = node.index();
+        let key = self.key(loads, place);
+        let bucket = self.bucket_of[place] as usize;
+        if self.buckets[bucket].key == key {
+            self.least.merge(bucket, loads, place, f64::min);
+            self.most.merge(bucket, loads, place, f64::max);
+        } else {
+            self.leave(place);
+            self.enter(loads, place, key);
+        }
+        self.are_few()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use supercargo_model::testing::{node, pod};
+
+    /// The nodes of each bucket that has some, by place.
+    fn buckets(buckets: &LoadBuckets) -> Vec<Vec<u32>> {
+        let nodes = |bucket| buckets.nodes_of(bucket).to_vec();
+        let filled = buckets.filled().iter().enumerate().filter(|(_, filled)| filled.is_finite());
+        let mut all: Vec<Vec<u32>> = filled.map(|(bucket, _)| nodes(bucket)).collect();
+        all.iter_mut().for_each(|nodes| nodes.sort_unstable());
+        all.sort_unstable();
+        all
+    }
+
+    fn cluster() -> Cluster {
+        let mut cluster = Cluster::default();
+        for (name, cpu) in [("a", "4"), ("b", "4"), ("c", "8")] {
+            cluster.put_node(node(name).allocatable("cpu", cpu).node());
+        }
+        cluster
+    }
+
+    #[test]
+    fn nodes_that_have_the_same_and_give_about_as_much_share_a_bucket() {
+        let (mut cluster, mut known) = (cluster(), LoadBuckets::default());
+        assert_eq!(buckets(known.catch_up(&cluster).unwrap()), [vec![0, 1], vec![2]]);
+
+        // Three nodes: 16 × √3 = 27 steps of 148m. A pod of 1 cpu is 6 of them; one of 1 byte is none.
+        cluster.put_pod(pod("p").container(&[("cpu", "1"), ("memory", "1")]).on("b").pod());
+        assert_eq!(buckets(known.catch_up(&cluster).unwrap()), [vec![0], vec![1], vec![2]]);
+        let moment = cluster.changes().now();
+        cluster.put_pod(pod("q").container(&[("cpu", "1"), ("memory", "2")]).on("a").pod());
+        assert_eq!(buckets(known.catch_up(&cluster).unwrap()), [vec![0, 1], vec![2]]);
+        let at = known.bucket_of[0] as usize;
+        assert_eq!((known.least.memory.used[at], known.most.memory.used[at]), (1.0, 2.0));
+
+        // A bucket that nobody is in any more is used again.
+        cluster.remove_pod(&pod("p").on("b").pod().key());
+        assert_eq!(buckets(known.catch_up(&cluster).unwrap()), [vec![0], vec![1], vec![2]]);
+        assert_eq!(known.buckets.len(), 3);
+        assert!(known.known_at.is_some_and(|known_at| known_at.is_after(moment)));
+    }
+
+    #[test]
+    fn nodes_that_all_differ_are_told_apart_less_finely() {
+        let mut cluster = Cluster::default();
+        for i in 0..1000 {
+            cluster.put_node(node(&format!("n{i}")).allocatable("cpu", "1000").node());
+            cluster.put_pod(
+                pod(&format!("p{i}"))
+                    .container(&[("cpu", &i.to_string()), ("memory", "1")])
+                    .on(&format!("n{i}"))
+                    .pod(),
+            );
+        }
+        let mut known = LoadBuckets::default();
+        let found = buckets(known.catch_up(&cluster).unwrap());
+        // 16 × √1000 = 506 steps would be a bucket for two nodes each, and 253 of them still more than 1000 / 4; 126 will do.
+        assert_eq!((known.steps.round(), found.len()), (126.0, 127));
+    }
+}

@@ -1,0 +1,309 @@
+//! The best nodes for a pod of a signature that is not kept, found by what is taken of nodes: most of them are never looked at.
+//!
+//! Nodes are in buckets of which about as much is taken, so that what a pod scores in a bucket lies between two bounds. From the
+//! highest bound down, the nodes of buckets are scored until none of the others can be as good as the best so far.
+
+use supercargo_framework::{
+    fast::{FilterPart, LoadScore, OPEN, RawScores},
+    vector::{Bounds, add_weighted_at, normalized, vectorized},
+};
+use supercargo_model::{Cluster, NodeId, bits::Bits, columns::LoadColumns};
+
+use super::{SignatureState, column::Column};
+use crate::load_buckets::LoadBuckets;
+
+/// After so many bounds, a search is given up: looking at all nodes is as good.
+const MAX_BOUNDS: usize = 16;
+
+/// Memory that is used again from search to search, and what the last one found.
+#[derive(Default)]
+pub(crate) struct LoadSearch {
+    /// Between which totals the nodes of each bucket lie, by what is taken of them.
+    lowest: Vec<f64>,
+    highest: Vec<f64>,
+    /// The bounds of one score.
+    from: Vec<f64>,
+    to: Vec<f64>,
+    /// The nodes that are looked at, what is taken of them, and their totals.
+    nodes: Vec<u32>,
+    loads: LoadColumns,
+    totals: Vec<f64>,
+    /// What is the same for all nodes.
+    same: f64,
+    /// Buckets whose bounds meet, with that total; and those whose nodes have no other.
+    met: Vec<(u32, f64)>,
+    whole: Vec<(u32, f64)>,
+    /// The best nodes so far.
+    best: Vec<u32>,
+    ties: Bits,
+}
+
+/// What a search came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct FoundByLoad {
+    /// The highest total.
+    pub(crate) total: f64,
+    /// How many nodes have it.
+    pub(crate) ties: usize,
+    /// How many nodes are open.
+    pub(crate) feasible: usize,
+}
+
+impl LoadSearch {
+    /// The n-th of the best nodes of the last search, by place.
+    pub(crate) fn nth_best(&self, n: usize) -> Option<NodeId> {
+        self.ties.nth(n).map(NodeId::from_index)
+    }
+
+    /// Whether a node is one of the best of the last search.
+    pub(crate) fn is_best(&self, node: NodeId) -> bool {
+        self.ties.contains(node.index())
+    }
+
+    /// Puts closed nodes below all others.
+    fn close(&mut self, open: &[f64]) {
+        self.totals.iter_mut().zip(&self.nodes).for_each(|(total, node)| *total += open[*node as usize]);
+    }
+
+    /// Takes note of the best of what was looked at.
+    fn note_best(&mut self, total: &mut f64) {
+        let whole = self.whole.iter().fold(f64::NEG_INFINITY, |all, (_, one)| all.max(*one));
+        let highest = highest_of(&self.totals).max(whole);
+        if highest > *total {
+            *total = highest;
+            self.best.clear();
+        }
+        if total.is_finite() {
+            let tied = self.nodes.iter().zip(&self.totals).filter(|(_, other)| **other == *total);
+            self.best.extend(tied.map(|(node, _)| *node));
+        }
+    }
+
+    /// The nodes of whole buckets are among the best, too.
+    fn tie_whole_buckets(&mut self, buckets: &LoadBuckets, total: f64) {
+        for (bucket, _) in self.whole.iter().filter(|(_, other)| *other == total) {
+            self.best.extend_from_slice(buckets.nodes_of(*bucket as usize));
+        }
+    }
+}
+
+impl SignatureState {
+    /// Finds the best nodes for the pod that this was compiled for, where nothing has been worked out yet. `None` if all nodes must
+    /// be looked at, or none is open.
+    pub(crate) fn search_by_load(
+        &mut self,
+        cluster: &Cluster,
+        buckets: &mut LoadBuckets,
+        search: &mut LoadSearch,
+    ) -> Option<FoundByLoad> {
+        if self.known_at.is_some() || self.has_opaque_filters || !self.columns.iter().any(Column::is_by_load)
+        {
+            return None;
+        }
+        let buckets = buckets.catch_up(cluster)?;
+        let all_open = self.filter_by_load(cluster, buckets, search);
+        let feasible = if all_open { cluster.node_count() } else { self.open_count };
+        if feasible == 0 {
+            return None;
+        }
+        self.score_the_rest(cluster, search, all_open)?;
+        self.bound(buckets, search);
+        let total = self.search_buckets(cluster, buckets, search, all_open)?;
+        search.ties.clear();
+        search.best.iter().for_each(|node| search.ties.insert(*node as usize));
+        Some(FoundByLoad { total, ties: search.best.len(), feasible })
+    }
+
+    /// Finds out which nodes are open; whether all are, and nothing was noted about them.
+    fn filter_by_load(&mut self, cluster: &Cluster, buckets: &LoadBuckets, search: &mut LoadSearch) -> bool {
+        let (_, most) = buckets.loads();
+        let LoadSearch { to: open, .. } = search;
+        open.clear();
+        open.resize(most.len(), OPEN);
+        let mut all_open = true;
+        for (_, filter) in &mut self.filters {
+            match filter {
+                FilterPart::ByNode(filter) => match filter.by_load() {
+                    Some(by_load) => by_load.close(most, open),
+                    None => all_open = false,
+                },
+                FilterPart::ByDomain(filter) => {
+                    // Counts, and nothing else.
+                    filter.close(cluster, &mut []);
+                    all_open &= filter.closed().is_none();
+                }
+                FilterPart::Fixed(_) | FilterPart::Opaque(_) => all_open = false,
+            }
+        }
+        let closed: usize = vectorized(
+            #[inline(always)]
+            || open.iter().zip(buckets.filled()).filter(|(open, filled)| **open < **filled).count(),
+        );
+        all_open &= closed == 0;
+        if !all_open {
+            self.find_fixed(cluster);
+            self.refilter(cluster);
+        }
+        all_open
+    }
+
+    /// Works out the scores that do not follow from what is taken of nodes: what is the same for all of them, and columns. `None`
+    /// if a plugin fails.
+    fn score_the_rest(&mut self, cluster: &Cluster, search: &mut LoadSearch, all_open: bool) -> Option<()> {
+        let Self { columns, open, pod, .. } = self;
+        let open = if all_open { &cluster.columns().there } else { &*open };
+        search.same = 0.0;
+        for column in columns {
+            column.is_flat = match &column.scores {
+                RawScores::Constant(score) => {
+                    column.bounds = Bounds { lowest: *score, highest: *score };
+                    true
+                }
+                RawScores::ByDomain(part) if column.is_restless() && part.is_uniform(cluster) => {
+                    // Whatever the score is, it is worth the same.
+                    column.bounds = Bounds { lowest: 1.0, highest: 1.0 };
+                    true
+                }
+                _ => false,
+            };
+            if column.is_flat {
+                let Column { weight, normalization, bounds, .. } = column;
+                search.same += *weight * normalized(*normalization, *bounds, bounds.lowest);
+            } else if !column.is_by_load() {
+                column.raw.resize(open.len(), 0.0);
+                column.fill(cluster, pod, open).ok()?;
+                column.bounds = Bounds::of(column.normalization, &column.raw, open);
+            }
+        }
+        Some(())
+    }
+
+    /// The columns that do not follow from what is taken of nodes.
+    fn the_rest(&self) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(|column| !column.is_flat && !column.is_by_load())
+    }
+
+    /// Finds out between which totals the nodes of each bucket lie, by what is taken of them and by what is the same for all.
+    fn bound(&self, buckets: &LoadBuckets, search: &mut LoadSearch) {
+        let (least, most) = buckets.loads();
+        let LoadSearch { lowest, highest, from, to, same, .. } = search;
+        for bounds in [&mut *lowest, highest] {
+            bounds.clear();
+            bounds.extend(buckets.filled().iter().map(|filled| *same + filled));
+        }
+        from.resize(least.len(), 0.0);
+        to.resize(least.len(), 0.0);
+        for (weight, part) in load_scores(&self.columns) {
+            let (from, to) = (&mut from[..least.len()], &mut to[..least.len()]);
+            part.bounds(least, most, from, to);
+            add(lowest, weight, from);
+            add(highest, weight, to);
+        }
+    }
+
+    /// Scores the nodes of buckets from the highest bound down. The highest total; `None` if that takes too long.
+    fn search_buckets(
+        &self,
+        cluster: &Cluster,
+        buckets: &LoadBuckets,
+        search: &mut LoadSearch,
+        all_open: bool,
+    ) -> Option<f64> {
+        let at_most: f64 = self.the_rest().map(most_points).sum();
+        // Where all nodes are open and nothing else counts, those of a bucket whose bounds meet have that total.
+        let meets = all_open && self.the_rest().next().is_none();
+        search.whole.clear();
+        search.best.clear();
+        // Then no bucket whose highest is below the lowest of another has one of the best, either.
+        let mut floor = if meets { highest_of(&search.lowest) } else { f64::INFINITY };
+        let mut total = f64::NEG_INFINITY;
+        for _ in 0..MAX_BOUNDS {
+            let bound = highest_of(&search.highest);
+            if bound == f64::NEG_INFINITY || bound + at_most < total {
+                search.tie_whole_buckets(buckets, total);
+                return Some(total).filter(|total| total.is_finite());
+            }
+            floor = floor.min(bound);
+            self.look_at(cluster, buckets, search, floor, meets);
+            for column in self.the_rest() {
+                add_weighted_at(&mut search.totals, &search.nodes, column.weighted());
+            }
+            if !all_open {
+                search.close(&self.open);
+            }
+            search.note_best(&mut total);
+            floor = f64::INFINITY;
+        }
+        None
+    }
+
+    /// Takes the buckets whose bound is not below the floor, and works out the totals of their nodes by what is taken of them.
+    fn look_at(
+        &self,
+        cluster: &Cluster,
+        buckets: &LoadBuckets,
+        search: &mut LoadSearch,
+        floor: f64,
+        meets: bool,
+    ) {
+        let LoadSearch { lowest, highest, nodes, loads, totals, to, met, same, .. } = search;
+        nodes.clear();
+        loads.clear();
+        totals.clear();
+        met.clear();
+        for (bucket, highest) in highest.iter_mut().enumerate().filter(|(_, highest)| **highest >= floor) {
+            if *highest == lowest[bucket] {
+                met.push((bucket as u32, *highest));
+            } else {
+                nodes.extend_from_slice(buckets.nodes_of(bucket));
+            }
+            *highest = f64::NEG_INFINITY;
+        }
+        loads.gather(&cluster.columns().loads, nodes);
+        totals.resize(nodes.len(), *same);
+        to.resize(nodes.len().max(lowest.len()), 0.0);
+        for (weight, part) in load_scores(&self.columns) {
+            let column = &mut to[..nodes.len()];
+            part.fill(loads, column);
+            add(totals, weight, column);
+        }
+        if meets {
+            search.whole.append(&mut search.met);
+            return;
+        }
+        for (bucket, total) in met.drain(..) {
+            nodes.extend_from_slice(buckets.nodes_of(bucket as usize));
+            totals.resize(nodes.len(), total);
+        }
+    }
+}
+
+/// The scores that follow from what is taken of nodes, and their weights.
+fn load_scores(columns: &[Column]) -> impl Iterator<Item = (f64, &dyn LoadScore)> {
+    columns.iter().filter_map(|column| Some((column.weight, column.by_load()?)))
+}
+
+/// The most that a column is worth to an open node.
+fn most_points(column: &Column) -> f64 {
+    let Bounds { lowest, highest } = column.bounds;
+    let points = |raw| column.weight * normalized(column.normalization, column.bounds, raw);
+    points(lowest).max(points(highest))
+}
+
+fn add(totals: &mut [f64], weight: f64, column: &[f64]) {
+    vectorized(
+        #[inline(always)]
+        || totals.iter_mut().zip(column).for_each(|(total, score)| *total += weight * score),
+    );
+}
+
+fn highest_of(totals: &[f64]) -> f64 {
+    vectorized(
+        #[inline(always)]
+        || {
+            totals
+                .iter()
+                .fold(f64::NEG_INFINITY, |highest, total| if *total > highest { *total } else { highest })
+        },
+    )
+}
