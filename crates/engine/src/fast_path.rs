@@ -9,7 +9,7 @@ use supercargo_framework::{
     preemption::{NodeVerdicts, Rejection, Resolvable},
     profile::{PreFilterEnd, PreFiltered},
 };
-use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod, changes::Moment};
+use supercargo_model::{Name, NodeId, NodeInfo, Pod};
 
 use crate::{
     cycle::{CycleInput, DecisionPath},
@@ -105,12 +105,6 @@ impl FastPath {
         } else {
             self.place_among_some(cycle, enough, all_free)
         }
-    }
-
-    /// Follows the cluster back to a moment: it is as it was then, and its log still tells of what came and left since.
-    pub(crate) fn go_back(&mut self, cluster: &Cluster, to: Moment) {
-        self.signatures.go_back(cluster, to);
-        self.load_buckets.go_back(cluster, to);
     }
 
     /// What is known about a pod's signature, brought up to date for all nodes.

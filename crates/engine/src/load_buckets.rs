@@ -3,8 +3,8 @@
 
 use supercargo_model::{
     Cluster, NodeId,
-    changes::Moment,
-    columns::{LoadColumns, ResourceColumn},
+    changes::ChangeLogId,
+    columns::{Columns, LoadColumns, ResourceColumn},
 };
 
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
@@ -16,10 +16,14 @@ const FEW_BUCKETS: usize = 128;
 /// finely than few.
 const STEPS_BY_ROOT: f64 = 16.0;
 const MIN_STEPS: f64 = 16.0;
+/// The numbers of what nodes have are given anew when there are so many more of them than buckets.
+const SPARE_CAPACITIES: usize = 1024;
+/// The bucket of a place without a node.
+const NOWHERE: u32 = u32::MAX;
 
 /// What the nodes of a bucket have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
+struct BucketKey {
     /// What they have: its number.
     capacity: u32,
     /// How much is taken of cpu and of memory, and the same with defaults: in steps.
@@ -27,7 +31,7 @@ struct Key {
 }
 
 struct Bucket {
-    key: Key,
+    key: BucketKey,
     /// Their places.
     nodes: Vec<u32>,
 }
@@ -39,7 +43,7 @@ pub(crate) struct LoadBuckets {
     steps: f64,
     /// What nodes have of cpu, memory and room for pods, as bits.
     capacities: HashMap<[u64; 3], u32>,
-    by_key: HashMap<Key, u32>,
+    by_key: HashMap<BucketKey, u32>,
     /// Some may be empty.
     buckets: Vec<Bucket>,
     empty: Vec<u32>,
@@ -51,38 +55,38 @@ pub(crate) struct LoadBuckets {
     /// The bucket of each node, and where it is in there, by place.
     bucket_of: Vec<u32>,
     index_of: Vec<u32>,
-    /// When this was so.
-    known_at: Option<Moment>,
+    /// Of which cluster, and after how many changes of loads, this was so.
+    known_at: Option<(ChangeLogId, u64)>,
 }
 
 impl LoadBuckets {
     /// Brings them up to date. `None` if the nodes differ too much, or columns cannot hold what they have.
     pub(crate) fn catch_up(&mut self, cluster: &Cluster) -> Option<&Self> {
         let columns = cluster.columns();
-        let changes = self.known_at.and_then(|moment| cluster.changes().since(moment));
-        let followed = match changes {
-            Some(changes) if self.steps > 0.0 => {
-                changes.map(|change| change.node).all(|node| self.update(&columns.loads, node))
-            }
-            // They have been told apart too finely, or not at all, and nothing has changed about what nodes are.
-            Some(changes) => changes.len() * NODES_TO_A_BUCKET < columns.len(),
-            None => false,
-        };
-        if !followed {
-            self.rebuild(cluster);
-            self.known_at = Some(cluster.changes().now());
-        } else if self.steps > 0.0 {
-            self.known_at = Some(cluster.changes().now());
+        if !self.follow(cluster) {
+            self.rebuild(columns);
+            self.known_at = Some((cluster.changes().history().mark(), columns.load_changes()));
         }
         (self.steps > 0.0 && columns.inexact.is_empty()).then_some(self)
     }
 
-    /// Follows the cluster back to a moment: it is as it was then, and its log still tells of what came and left since.
-    pub(crate) fn go_back(&mut self, cluster: &Cluster, to: Moment) {
-        if self.known_at.is_some_and(|known_at| known_at.is_after(to)) {
-            self.catch_up(cluster);
-            self.known_at = Some(to);
+    /// Follows the changes since; `false` if nodes have to be put into buckets anew.
+    fn follow(&mut self, cluster: &Cluster) -> bool {
+        let columns = cluster.columns();
+        let Some((history, known_at)) = &mut self.known_at else {
+            return false;
+        };
+        let (Some(touched), true) =
+            (columns.loads_changed_since(*known_at), history.is(cluster.changes().history()))
+        else {
+            return false;
+        };
+        if self.steps == 0.0 {
+            // They differed too much: it is tried again when enough of them have changed.
+            return touched.len() * NODES_TO_A_BUCKET < columns.len();
         }
+        *known_at = columns.load_changes();
+        touched.into_iter().all(|node| self.update(columns, node))
     }
 
     /// How much is taken of the nodes of each bucket at least, and at most; of empty ones it says nothing.
@@ -100,10 +104,9 @@ impl LoadBuckets {
         &self.buckets[bucket].nodes
     }
 
-    fn rebuild(&mut self, cluster: &Cluster) {
-        let nodes = cluster.node_count();
-        self.steps = STEPS_BY_ROOT * (nodes as f64).sqrt();
-        while self.steps >= MIN_STEPS && !self.divide(cluster) {
+    fn rebuild(&mut self, columns: &Columns) {
+        self.steps = STEPS_BY_ROOT * (columns.live.len() as f64).sqrt();
+        while self.steps >= MIN_STEPS && !self.divide(columns) {
             self.steps /= 2.0;
         }
         if self.steps < MIN_STEPS {
@@ -112,8 +115,7 @@ impl LoadBuckets {
     }
 
     /// Puts all nodes into buckets of this fineness; whether these are few enough.
-    fn divide(&mut self, cluster: &Cluster) -> bool {
-        let columns = cluster.columns();
+    fn divide(&mut self, columns: &Columns) -> bool {
         self.capacities.clear();
         self.by_key.clear();
         self.buckets.clear();
@@ -122,7 +124,7 @@ impl LoadBuckets {
         self.least.clear();
         self.most.clear();
         self.bucket_of.clear();
-        self.bucket_of.resize(columns.len(), 0);
+        self.bucket_of.resize(columns.len(), NOWHERE);
         self.index_of.clear();
         self.index_of.resize(columns.len(), 0);
         columns.live.iter().all(|node| {
@@ -134,9 +136,10 @@ impl LoadBuckets {
 
     fn are_few(&self) -> bool {
         self.by_key.len() <= FEW_BUCKETS.max(self.bucket_of.len() / NODES_TO_A_BUCKET)
+            && self.capacities.len() <= self.by_key.len() + SPARE_CAPACITIES
     }
 
-    fn key(&mut self, loads: &LoadColumns, place: usize) -> Key {
+    fn key(&mut self, loads: &LoadColumns, place: usize) -> BucketKey {
         let LoadColumns { cpu, memory, pods, cpu_or_default, memory_or_default, .. } = loads;
         let capacity = [cpu, memory, pods].map(|resource| resource.allocatable[place].to_bits());
         let next = self.capacities.len() as u32;
@@ -151,10 +154,10 @@ impl LoadBuckets {
             steps(cpu, cpu_or_default),
             steps(memory, memory_or_default),
         ];
-        Key { capacity, taken }
+        BucketKey { capacity, taken }
     }
 
-    fn enter(&mut self, loads: &LoadColumns, place: usize, key: Key) {
+    fn enter(&mut self, loads: &LoadColumns, place: usize, key: BucketKey) {
         let bucket = match self.by_key.get(&key) {
             Some(bucket) => {
                 let i = *bucket as usize;
@@ -189,6 +192,7 @@ impl LoadBuckets {
         let Bucket { key, nodes } = &mut self.buckets[bucket as usize];
         let index = self.index_of[place] as usize;
         nodes.swap_remove(index);
+        self.bucket_of[place] = NOWHERE;
         if let Some(moved) = nodes.get(index) {
             self.index_of[*moved as usize] = index as u32;
         }
@@ -199,16 +203,26 @@ impl LoadBuckets {
         }
     }
 
-    /// What is taken of a node has changed. Whether buckets are still few enough.
-    fn update(&mut self, loads: &LoadColumns, node: NodeId) -> bool {
-        let place = node.index();
-        let key = self.key(loads, place);
-        let bucket = self.bucket_of[place] as usize;
-        if self.buckets[bucket].key == key {
-            self.least.merge(bucket, loads, place, f64::min);
-            self.most.merge(bucket, loads, place, f64::max);
-        } else {
+    /// A node came, went, or something else has been taken of it. Whether buckets are still few enough.
+    fn update(&mut self, columns: &Columns, node: NodeId) -> bool {
+        let (place, loads) = (node.index(), &columns.loads);
+        if self.bucket_of.len() < columns.len() {
+            self.bucket_of.resize(columns.len(), NOWHERE);
+            self.index_of.resize(columns.len(), 0);
+        }
+        let bucket = self.bucket_of[place];
+        let key = columns.live.contains(node).then(|| self.key(loads, place));
+        if let (Some(key), Some(at)) = (key, self.buckets.get(bucket as usize))
+            && at.key == key
+        {
+            self.least.merge(bucket as usize, loads, place, f64::min);
+            self.most.merge(bucket as usize, loads, place, f64::max);
+            return true;
+        }
+        if bucket != NOWHERE {
             self.leave(place);
+        }
+        if let Some(key) = key {
             self.enter(loads, place, key);
         }
         self.are_few()
@@ -218,7 +232,11 @@ impl LoadBuckets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use supercargo_model::testing::{node, pod};
+    use supercargo_model::{
+        Key,
+        kind::Kind,
+        testing::{node, pod},
+    };
 
     /// The nodes of each bucket that has some, by place.
     fn buckets(buckets: &LoadBuckets) -> Vec<Vec<u32>> {
@@ -246,7 +264,6 @@ mod tests {
         // Three nodes: 16 × √3 = 27 steps of 148m. A pod of 1 cpu is 6 of them; one of 1 byte is none.
         cluster.put_pod(pod("p").container(&[("cpu", "1"), ("memory", "1")]).on("b").pod());
         assert_eq!(buckets(known.catch_up(&cluster).unwrap()), [vec![0], vec![1], vec![2]]);
-        let moment = cluster.changes().now();
         cluster.put_pod(pod("q").container(&[("cpu", "1"), ("memory", "2")]).on("a").pod());
         assert_eq!(buckets(known.catch_up(&cluster).unwrap()), [vec![0, 1], vec![2]]);
         let at = known.bucket_of[0] as usize;
@@ -256,7 +273,13 @@ mod tests {
         cluster.remove_pod(&pod("p").on("b").pod().key());
         assert_eq!(buckets(known.catch_up(&cluster).unwrap()), [vec![0], vec![1], vec![2]]);
         assert_eq!(known.buckets.len(), 3);
-        assert!(known.known_at.is_some_and(|known_at| known_at.is_after(moment)));
+
+        // Nodes that come, go, and become others.
+        cluster.put_node(node("d").allocatable("cpu", "8").node());
+        cluster.remove(Kind::Node, &Key::new("", "a"));
+        assert_eq!(buckets(known.catch_up(&cluster).unwrap()), [vec![1], vec![2, 3]]);
+        cluster.put_node(node("c").allocatable("cpu", "4").node());
+        assert_eq!(buckets(known.catch_up(&cluster).unwrap()), [vec![1, 2], vec![3]]);
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Drop for Trial<'_> {
     fn drop(&mut self) {
         let Some(trial) = self.cluster.take() else { return };
         let Engine { state, fast, progress, .. } = &mut *self.engine;
-        state.cluster.undo_trial(trial, |cluster, began| fast.go_back(cluster, began));
+        state.cluster.undo_trial(trial, |cluster, began| fast.signatures.go_back(cluster, began));
         *progress = self.progress;
         if let Some(nominations) = self.nominations.take() {
             state.nominations = nominations;

@@ -3,6 +3,8 @@
 //! Amounts are kept as `f64` because that is what vector units compute with. Amounts below 2⁴³ (8 TiB of memory) stay exact
 //! in all that is done with them; a node with a larger one is listed in [`Columns::inexact`], and is looked at on its own.
 
+use std::collections::VecDeque;
+
 use crate::{HashMap, Name, Node, NodeId, NodeInfo, node_set::NodeSet, taint::Taint};
 
 /// Amounts below this, times 100 and divided by each other, are exact as `f64`, also by way of an inverse.
@@ -139,6 +141,27 @@ impl LoadColumns {
     }
 }
 
+/// Whoever is further behind than this starts anew.
+const KEPT_TOUCHES: usize = 4096;
+
+/// The nodes whose loads have changed lately.
+#[derive(Clone, Debug, Default)]
+struct Touched {
+    latest: VecDeque<NodeId>,
+    /// How many there have been.
+    count: u64,
+}
+
+impl Touched {
+    fn note(&mut self, node: NodeId) {
+        if self.latest.len() == KEPT_TOUCHES {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(node);
+        self.count += 1;
+    }
+}
+
 /// A resource that nodes offer besides the others.
 #[derive(Clone, Debug, Default)]
 struct Offered {
@@ -177,9 +200,24 @@ pub struct Columns {
     class_nodes: Vec<u32>,
     free_classes: Vec<u32>,
     scalars: HashMap<Name, Offered>,
+    touched: Touched,
 }
 
 impl Columns {
+    /// How often loads have changed so far.
+    #[inline]
+    pub fn load_changes(&self) -> u64 {
+        self.touched.count
+    }
+
+    /// The nodes whose loads have changed since there had been so many changes, those that came and went among them; `None` if
+    /// that is too long ago.
+    pub fn loads_changed_since(&self, changes: u64) -> Option<impl ExactSizeIterator<Item = NodeId>> {
+        let missed = usize::try_from(self.touched.count.checked_sub(changes)?).ok()?;
+        let first = self.touched.latest.len().checked_sub(missed)?;
+        Some(self.touched.latest.range(first..).copied())
+    }
+
     /// The column of a resource that is counted besides the others; `None` if no node offers it, whatever pods ask for.
     pub fn scalar(&self, resource: &str) -> Option<&ResourceColumn> {
         self.scalars.get(resource).map(|offered| &offered.column)
@@ -294,6 +332,7 @@ impl Columns {
     /// Takes over what the pods on a node hold.
     pub(crate) fn set_load(&mut self, node: &NodeInfo) {
         let (i, held) = (node.id.index(), &node.requested);
+        self.touched.note(node.id);
         let loads = &mut self.loads;
         loads.cpu.used[i] = held.milli_cpu as f64;
         loads.memory.used[i] = held.memory as f64;
@@ -314,6 +353,7 @@ impl Columns {
 
     pub(crate) fn remove(&mut self, id: NodeId) {
         let i = id.index();
+        self.touched.note(id);
         self.live.remove(id);
         self.leave_class(i);
         self.there[i] = f64::NEG_INFINITY;
