@@ -8,7 +8,7 @@ use supercargo_framework::{
     points::ScoreNode,
     vector::vectorized,
 };
-use supercargo_model::{Cluster, NodeId, Pod, columns::TaintClass};
+use supercargo_model::{Cluster, Name, NodeId, Pod, columns::TaintClass, label_columns::LabelColumn};
 
 /// A filter that lets some nodes pass, whatever runs on them. A signature that has volumes is compiled anew whenever claims or
 /// volumes change.
@@ -47,6 +47,60 @@ impl<T: WhyNot> NodeFilter for OnlyNodes<T> {
 
     fn passes(&self, _: &Cluster, node: NodeId) -> bool {
         self.closed[node.index()] == OPEN
+    }
+
+    fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status> {
+        self.why.why_not(cluster, node)
+    }
+}
+
+/// A filter that lets the nodes with one value of a label pass: what most volumes of a zone come to.
+pub(crate) struct OnlyValue<T> {
+    value: LabelValue,
+    /// What tells why a node will not do.
+    why: T,
+}
+
+/// A value of a label that some node has.
+pub(crate) struct LabelValue {
+    key: Name,
+    number: u32,
+}
+
+impl LabelValue {
+    /// `None` if no node has it.
+    pub(crate) fn of(cluster: &Cluster, key: &Name, value: &str) -> Option<Self> {
+        let number = cluster.label_columns().get(key)?.number(value)?;
+        Some(Self { key: key.clone(), number })
+    }
+}
+
+impl<T: WhyNot + 'static> OnlyValue<T> {
+    /// Lets the nodes with this value pass.
+    pub(crate) fn compile(value: LabelValue, why: T) -> Compiled<FilterPart> {
+        Compiled::Part(FilterPart::Fixed(Box::new(Self { value, why })))
+    }
+}
+
+impl<T: WhyNot> NodeFilter for OnlyValue<T> {
+    fn close(&mut self, cluster: &Cluster, open: &mut [f64]) {
+        let LabelValue { key, number } = &self.value;
+        let numbers = cluster.label_columns().get(key).map_or(&[][..], LabelColumn::numbers);
+        let (labelled, others) = open.split_at_mut(numbers.len());
+        vectorized(
+            #[inline(always)]
+            || {
+                for (open, other) in labelled.iter_mut().zip(numbers) {
+                    *open = if other == number { *open } else { CLOSED };
+                }
+            },
+        );
+        others.fill(CLOSED);
+    }
+
+    fn passes(&self, cluster: &Cluster, node: NodeId) -> bool {
+        let LabelValue { key, number } = &self.value;
+        cluster.label_columns().get(key).is_some_and(|column| column.of(node) == *number)
     }
 
     fn refusal(&self, cluster: &Cluster, node: NodeId) -> Option<Status> {

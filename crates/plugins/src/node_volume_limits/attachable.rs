@@ -1,12 +1,13 @@
 //! Which volumes CSI drivers attach to nodes, by driver and identity.
 
-use std::collections::{HashMap, HashSet};
-
 use supercargo_framework::Status;
 use supercargo_model::{
     Cluster, Key, Name, Pod,
     storage::{Disk, PersistentVolumeClaim, VolumeAttachment, VolumeSource, migrated_driver},
 };
+
+pub(super) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+pub(super) type HashSet<T> = std::collections::HashSet<T, foldhash::fast::RandomState>;
 
 /// A volume that a CSI driver attaches to a node. Several pods on a node share one attachment.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -39,7 +40,7 @@ pub(super) fn attachable_volumes(
     on_csi_node: bool,
     missing: MissingClaim,
 ) -> Result<HashSet<Attachable>, Status> {
-    let mut volumes = HashSet::new();
+    let mut volumes = HashSet::default();
     for volume in &pod.spec.volumes {
         let attachable = match &volume.source {
             VolumeSource::Disk(disk) if on_csi_node => inline(disk, &volume.name)?,
@@ -121,7 +122,7 @@ fn to_be_made(cluster: &Cluster, claim: &PersistentVolumeClaim, on_csi_node: boo
 
 /// What VolumeAttachments say is attached, by node.
 pub(super) fn attached_by_node(cluster: &Cluster) -> HashMap<Name, HashSet<Attachable>> {
-    let mut nodes: HashMap<Name, HashSet<Attachable>> = HashMap::new();
+    let mut nodes: HashMap<Name, HashSet<Attachable>> = HashMap::default();
     for attachment in cluster.attachments() {
         if let Some(volume) = attached(cluster, attachment) {
             nodes.entry(attachment.node.clone()).or_default().insert(volume);

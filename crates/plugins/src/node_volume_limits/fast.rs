@@ -1,9 +1,6 @@
 //! The fast form: how many volumes each node's drivers attach is counted once, and kept as pods come and leave.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use supercargo_framework::{
     fast::{CLOSED, Compiled, FastFilter, FilterPart, OpaqueFilter, PluginFailed},
@@ -16,7 +13,7 @@ use supercargo_model::{
 
 use super::{
     NodeVolumeLimits,
-    attachable::{Attachable, MissingClaim, attachable_volumes, attached_by_node},
+    attachable::{Attachable, HashMap, HashSet, MissingClaim, attachable_volumes, attached_by_node},
     limits, may_be_attached,
 };
 
@@ -61,7 +58,7 @@ impl Attached {
     fn count_all(&mut self, cluster: &Cluster) {
         let places = cluster.columns().len();
         *self = Self { attachments: attached_by_node(cluster), ..Self::default() };
-        self.used.resize_with(places, HashMap::new);
+        self.used.resize_with(places, HashMap::default);
         for node in cluster.columns().live.iter() {
             let csi_node = cluster.csi_node(cluster.node_at(node).name());
             for (driver, limit) in csi_node.map(limits).unwrap_or_default() {
@@ -165,7 +162,7 @@ impl Wanted {
     fn of(cluster: &Cluster, pod: &Pod) -> Option<Self> {
         // What can be told of a node that hands disks to CSI drivers can be told of any.
         let volumes = attachable_volumes(cluster, pod, true, MissingClaim::Refuses).ok()?;
-        let mut by_driver: HashMap<Name, f64> = HashMap::new();
+        let mut by_driver: HashMap<Name, f64> = HashMap::default();
         for volume in &volumes {
             *by_driver.entry(volume.driver.clone()).or_default() += 1.0;
         }

@@ -1,9 +1,6 @@
 //! Keeps pods off nodes that cannot attach their volumes besides those they have: CSI drivers say how many they can.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use supercargo_framework::{
     Detail, Prepared, Status, Verdict,
@@ -19,7 +16,7 @@ use supercargo_model::{
 mod attachable;
 mod fast;
 
-use attachable::{Attachable, MissingClaim, attachable_volumes, attached_by_node};
+use attachable::{Attachable, HashMap, HashSet, MissingClaim, attachable_volumes, attached_by_node};
 use fast::KeptAttached;
 
 /// The plugin's name.
@@ -50,7 +47,7 @@ impl Attachments {
     fn of(cluster: &Cluster, pod: &Pod) -> Self {
         let wanted = |on_csi_node| attachable_volumes(cluster, pod, on_csi_node, MissingClaim::Refuses);
         let on_csi_node = wanted(true);
-        let mut by_driver: HashMap<Name, i64> = HashMap::new();
+        let mut by_driver: HashMap<Name, i64> = HashMap::default();
         for volume in on_csi_node.iter().flatten() {
             *by_driver.entry(volume.driver.clone()).or_default() += 1;
         }
@@ -80,7 +77,7 @@ impl Attachments {
         if wanted.is_empty() || limits.is_empty() {
             return Ok(Vec::new());
         }
-        let mut used = HashSet::new();
+        let mut used = HashSet::default();
         for pod in &node.pods {
             used.extend(attachable_volumes(cluster, pod, true, MissingClaim::IsIgnored)?);
         }
@@ -127,7 +124,7 @@ fn limits(csi_node: &CsiNode) -> HashMap<&Name, i64> {
 }
 
 fn count_by_driver<'a>(volumes: impl Iterator<Item = &'a Attachable>) -> HashMap<&'a Name, i64> {
-    let mut counts = HashMap::new();
+    let mut counts = HashMap::default();
     for volume in volumes {
         *counts.entry(&volume.driver).or_default() += 1;
     }

@@ -9,9 +9,11 @@ use supercargo_model::{
     storage::{CsiNode, PersistentVolume, PersistentVolumeClaim, Untranslatable},
 };
 
+use crate::fast_parts::LabelValue;
+
 use super::{
     claims::ClaimRefusal,
-    reach::{reached_by, reaches},
+    reach::{reached_by, reached_by_value, reaches},
 };
 
 /// The volume of a bound claim.
@@ -51,6 +53,14 @@ impl BoundVolume {
         match self {
             Self::Missing => Some(NodeSet::default()),
             Self::At(places) => Some(reached_by(cluster, places.affinity.as_deref()?)),
+        }
+    }
+
+    /// The value of a label that tells the nodes which reach it, if that is all there is to it.
+    pub(super) fn reached_by_value(&self, cluster: &Cluster) -> Option<LabelValue> {
+        match self {
+            Self::Missing => None,
+            Self::At(places) => reached_by_value(cluster, places.affinity.as_deref()?),
         }
     }
 

@@ -8,6 +8,8 @@ use supercargo_model::{
     storage::{CsiNode, PersistentVolumeClaim, VolumeBindingMode, VolumeSource},
 };
 
+use crate::fast_parts::LabelValue;
+
 use super::{
     annotations::BIND_COMPLETED,
     bound::BoundVolume,
@@ -72,6 +74,16 @@ impl PodClaims {
     /// Whether some volume can be reached by way of what nodes hand to CSI drivers.
     pub(super) fn are_migrated(&self) -> bool {
         self.bound.iter().any(BoundVolume::is_migrated)
+    }
+
+    /// The value of a label that tells the nodes which will do, if that is all there is to it; no volume may be migrated.
+    pub(super) fn only_value(&self, cluster: &Cluster) -> Option<LabelValue> {
+        match &*self.bound {
+            [only] if self.delayed.iter().all(DelayedClaim::can_be_anywhere) => {
+                only.reached_by_value(cluster)
+            }
+            _ => None,
+        }
     }
 
     /// The nodes that will do, unless all will; no volume may be migrated.

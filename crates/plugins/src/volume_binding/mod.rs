@@ -22,7 +22,7 @@ use supercargo_framework::{
 use supercargo_manifest::Problems;
 use supercargo_model::{Cluster, Name, NodeId, NodeInfo, Pod};
 
-use crate::fast_parts::{OnlyNodes, WhyNot};
+use crate::fast_parts::{OnlyNodes, OnlyValue, WhyNot};
 
 mod assumed;
 pub mod bind;
@@ -205,9 +205,12 @@ impl FastFilter for VolumeBinding {
             Err(_) => return Compiled::NoFastForm,
         };
         match PodClaims::of(cluster, &claims) {
-            Ok(claims) if !claims.are_migrated() => match claims.nodes(cluster) {
-                Some(nodes) => OnlyNodes::compile(cluster, nodes.iter(), claims),
-                None => Compiled::Idle,
+            Ok(claims) if !claims.are_migrated() => match claims.only_value(cluster) {
+                Some(value) => OnlyValue::compile(value, claims),
+                None => match claims.nodes(cluster) {
+                    Some(nodes) => OnlyNodes::compile(cluster, nodes.iter(), claims),
+                    None => Compiled::Idle,
+                },
             },
             _ => Compiled::NoFastForm,
         }

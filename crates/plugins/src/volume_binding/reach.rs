@@ -5,7 +5,7 @@ use supercargo_model::{
     selector::{NodeSelector, NodeSelectorTerm, Operator},
 };
 
-use crate::required_nodes::with_value;
+use crate::{fast_parts::LabelValue, required_nodes::with_value};
 
 /// Goes by labels alone: kube-scheduler passes over conditions on a node's name here.
 pub(super) fn reaches(affinity: Option<&NodeSelector>, node: &Labels) -> bool {
@@ -20,6 +20,19 @@ fn counts(term: &NodeSelectorTerm) -> bool {
 
 fn term_matches(term: &NodeSelectorTerm, node: &Labels) -> bool {
     term.match_expressions.iter().all(|expression| expression.matches(node))
+}
+
+/// The value of a label that tells the nodes which can reach a volume, if that is all it says.
+pub(super) fn reached_by_value(cluster: &Cluster, affinity: &NodeSelector) -> Option<LabelValue> {
+    let [term] = &affinity.node_selector_terms[..] else {
+        return None;
+    };
+    match &term.match_expressions[..] {
+        [only] if only.operator == Operator::In && only.values.len() == 1 && counts(term) => {
+            LabelValue::of(cluster, &only.key, only.values.first()?)
+        }
+        _ => None,
+    }
 }
 
 /// The nodes that can reach a volume: found by their labels, where its terms name values.

@@ -18,7 +18,7 @@ use supercargo_model::{
     storage::{PersistentVolume, PersistentVolumeClaim, VolumeBindingMode, VolumeSource},
 };
 
-use crate::fast_parts::{OnlyNodes, WhyNot};
+use crate::fast_parts::{LabelValue, OnlyNodes, OnlyValue, WhyNot};
 
 /// The plugin's name.
 pub const NAME: &str = "VolumeZone";
@@ -188,17 +188,19 @@ impl WhyNot for ZoneRequirements {
     }
 }
 
+/// The zone that all volumes are in, where all nodes name theirs: what most clusters come to.
+fn only_zone(cluster: &Cluster, places: &[ZoneRequirement]) -> Option<LabelValue> {
+    let [ZoneRequirement { key: ZONE, values }] = places else {
+        return None;
+    };
+    let zones = cluster.label_columns().get(ZONE)?;
+    let only = values.first().filter(|_| values.len() == 1 && zones.all_have(cluster.node_count()))?;
+    LabelValue::of(cluster, &ZONE.into(), only)
+}
+
 /// The nodes that are in the places of all volumes.
 fn passing(cluster: &Cluster, places: &[ZoneRequirement]) -> Vec<NodeId> {
-    let labels = cluster.label_columns();
     let passes = |node: &NodeId| check(places, &cluster.node_at(*node).node.labels).is_ok();
-    // What most clusters come to: all nodes name their zone.
-    if let [ZoneRequirement { key: ZONE, values }] = places
-        && let Some(zones) = labels.get(ZONE).filter(|zones| zones.all_have(cluster.node_count()))
-    {
-        let numbers = values.iter().filter_map(|value| zones.number(value));
-        return numbers.flat_map(|number| zones.nodes(number)).copied().collect();
-    }
     cluster.columns().live.iter().filter(passes).collect()
 }
 
@@ -207,10 +209,13 @@ impl FastFilter for VolumeZone {
         match places_of_pod(cluster, pod) {
             Err(_) => Compiled::NoFastForm,
             Ok(places) if places.is_empty() => Compiled::Idle,
-            Ok(places) => {
-                let passing = passing(cluster, &places);
-                OnlyNodes::compile(cluster, passing.into_iter(), ZoneRequirements(places))
-            }
+            Ok(places) => match only_zone(cluster, &places) {
+                Some(zone) => OnlyValue::compile(zone, ZoneRequirements(places)),
+                None => {
+                    let passing = passing(cluster, &places);
+                    OnlyNodes::compile(cluster, passing.into_iter(), ZoneRequirements(places))
+                }
+            },
         }
     }
 
