@@ -12,9 +12,9 @@ type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState
 /// With fewer nodes than this to a bucket, looking at each node is as good; unless there are few nodes.
 const NODES_TO_A_BUCKET: usize = 4;
 const FEW_BUCKETS: usize = 128;
-/// Into how many steps what there is of a resource is divided, for the root of the number of nodes: many nodes are told apart more
-/// finely than few.
-const STEPS_BY_ROOT: f64 = 16.0;
+/// Into how many steps what there is of a resource is divided, for the fourth root of the number of nodes: many nodes are told
+/// apart more finely than few, but there are few buckets then, too.
+const STEPS_BY_ROOT: f64 = 128.0;
 const MIN_STEPS: f64 = 16.0;
 /// The numbers of what nodes have are given anew when there are so many more of them than buckets.
 const SPARE_CAPACITIES: usize = 1024;
@@ -105,7 +105,7 @@ impl LoadBuckets {
     }
 
     fn rebuild(&mut self, columns: &Columns) {
-        self.steps = STEPS_BY_ROOT * (columns.live.len() as f64).sqrt();
+        self.steps = STEPS_BY_ROOT * (columns.live.len() as f64).sqrt().sqrt();
         while self.steps >= MIN_STEPS && !self.divide(columns) {
             self.steps /= 2.0;
         }
@@ -261,7 +261,7 @@ mod tests {
         let (mut cluster, mut known) = (cluster(), LoadBuckets::default());
         assert_eq!(buckets(known.catch_up(&cluster).unwrap()), [vec![0, 1], vec![2]]);
 
-        // Three nodes: 16 × √3 = 27 steps of 148m. A pod of 1 cpu is 6 of them; one of 1 byte is none.
+        // Three nodes: 128 × ⁴√3 = 168 steps of 24m or 48m. A pod of 1 cpu is some of them, one of a byte is none.
         cluster.put_pod(pod("p").container(&[("cpu", "1"), ("memory", "1")]).on("b").pod());
         assert_eq!(buckets(known.catch_up(&cluster).unwrap()), [vec![0], vec![1], vec![2]]);
         cluster.put_pod(pod("q").container(&[("cpu", "1"), ("memory", "2")]).on("a").pod());
@@ -296,7 +296,7 @@ mod tests {
         }
         let mut known = LoadBuckets::default();
         let found = buckets(known.catch_up(&cluster).unwrap());
-        // 16 × √1000 = 506 steps would be a bucket for two nodes each, and 253 of them still more than 1000 / 4; 126 will do.
-        assert_eq!((known.steps.round(), found.len()), (126.0, 127));
+        // 128 × ⁴√1000 = 720 steps would be a bucket for almost every node, and 360 still more than 1000 / 4; 180 will do.
+        assert_eq!((known.steps.round(), found.len()), (180.0, 180));
     }
 }

@@ -70,6 +70,9 @@ impl Divisor<Self> for f64 {
 pub struct Inverse(pub f64);
 
 impl Inverse {
+    /// Divisors below this are exact, for quotients up to 200.
+    pub const EXACT: f64 = (1_u64 << 43) as f64;
+
     /// Of a divisor.
     #[inline(always)]
     pub fn of(divisor: f64) -> Self {

@@ -136,7 +136,14 @@ trait EachScore {
 #[inline(always)]
 fn with_formula<L: EachScore>(normalization: Normalization, bounds: Bounds, each: L) -> L::Output {
     let Bounds { lowest, highest } = bounds;
+    // Open nodes have scores between these, and what closed ones get does not matter.
+    let (has_inverse, inverse) =
+        (lowest >= 0.0 && highest > 0.0 && highest < Inverse::EXACT, Inverse::of(highest));
     match normalization {
+        Normalization::Proportional if has_inverse => each.run(
+            #[inline(always)]
+            |score| formula::proportional(score, inverse),
+        ),
         Normalization::Proportional if highest > 0.0 => each.run(
             #[inline(always)]
             |score| formula::proportional(score, highest),
@@ -144,6 +151,10 @@ fn with_formula<L: EachScore>(normalization: Normalization, bounds: Bounds, each
         Normalization::None | Normalization::Proportional => each.run(
             #[inline(always)]
             |score| score,
+        ),
+        Normalization::Reversed if has_inverse => each.run(
+            #[inline(always)]
+            |score| formula::reversed(score, inverse),
         ),
         Normalization::Reversed if highest > 0.0 => each.run(
             #[inline(always)]

@@ -49,11 +49,15 @@ impl ResourceColumn {
         self.inverse[i] = from.inverse[at];
     }
 
-    /// Adds what another column has at some places.
-    fn gather(&mut self, from: &Self, places: &[u32]) {
-        gather(&mut self.allocatable, &from.allocatable, places);
+    /// Adds what another column has at some places, where there is the same.
+    fn gather_alike(&mut self, from: &Self, places: &[u32]) {
+        let Some(first) = places.first().map(|place| *place as usize) else {
+            return;
+        };
+        let len = self.allocatable.len() + places.len();
+        self.allocatable.resize(len, from.allocatable[first]);
+        self.inverse.resize(len, from.inverse[first]);
         gather(&mut self.used, &from.used, places);
-        gather(&mut self.inverse, &from.inverse, places);
     }
 }
 
@@ -119,11 +123,10 @@ impl LoadColumns {
         self.deviation[i] = from.deviation[at];
     }
 
-    /// Adds what other columns have at some places.
-    pub fn gather(&mut self, from: &Self, places: &[u32]) {
-        self.cpu.gather(&from.cpu, places);
-        self.memory.gather(&from.memory, places);
-        self.pods.gather(&from.pods, places);
+    /// Adds what other columns have at some places, where there is the same of everything; not how many pods there are.
+    pub fn gather_alike(&mut self, from: &Self, places: &[u32]) {
+        self.cpu.gather_alike(&from.cpu, places);
+        self.memory.gather_alike(&from.memory, places);
         gather(&mut self.cpu_or_default, &from.cpu_or_default, places);
         gather(&mut self.memory_or_default, &from.memory_or_default, places);
         gather(&mut self.deviation, &from.deviation, places);
@@ -179,6 +182,33 @@ pub struct TaintClass {
     pub taints: Vec<Taint>,
 }
 
+impl TaintClass {
+    /// How many of the taints only ask pods to stay away.
+    fn soft_taints(&self) -> usize {
+        self.taints.iter().filter(|taint| !taint.effect.repels()).count()
+    }
+}
+
+/// How many nodes keep pods away, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaintedNodes {
+    /// They are cordoned.
+    pub cordoned: usize,
+    /// They have a taint that keeps pods off.
+    pub repelling: usize,
+    /// They have a taint that asks pods to stay away.
+    pub soft: usize,
+}
+
+impl TaintedNodes {
+    fn count(&mut self, class: &TaintClass, change: impl Fn(usize, bool) -> usize) {
+        let soft = class.soft_taints();
+        self.cordoned = change(self.cordoned, class.unschedulable);
+        self.repelling = change(self.repelling, soft < class.taints.len());
+        self.soft = change(self.soft, soft > 0);
+    }
+}
+
 /// The columns. Places without a node hold zeros.
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
@@ -194,6 +224,10 @@ pub struct Columns {
     pub taint_class: Vec<u32>,
     /// The taint classes. One that has no nodes any more is empty, and its place is given to the next that comes.
     pub taint_classes: Vec<TaintClass>,
+    /// How many taints of a node only ask pods to stay away.
+    pub soft_taints: Vec<f64>,
+    /// How many nodes have taints, of which kind.
+    pub tainted: TaintedNodes,
     /// Nodes with an amount that `f64` cannot hold exactly.
     pub inexact: NodeSet,
     class_numbers: HashMap<TaintClass, u32>,
@@ -251,6 +285,7 @@ impl Columns {
         }
         self.there.resize(len, f64::NEG_INFINITY);
         self.taint_class.resize(len, 0);
+        self.soft_taints.resize(len, 0.0);
     }
 
     /// Takes over what a node is. Returns the resources that no node has offered before.
@@ -293,6 +328,8 @@ impl Columns {
     }
 
     fn enter_class(&mut self, i: usize, class: TaintClass) {
+        self.soft_taints[i] = class.soft_taints() as f64;
+        self.tainted.count(&class, |nodes, is_so| nodes + usize::from(is_so));
         let number = match self.class_numbers.get(&class) {
             Some(number) => *number,
             None => {
@@ -312,6 +349,8 @@ impl Columns {
 
     fn leave_class(&mut self, i: usize) {
         let number = self.taint_class[i] as usize;
+        self.soft_taints[i] = 0.0;
+        self.tainted.count(&self.taint_classes[number], |nodes, is_so| nodes - usize::from(is_so));
         self.class_nodes[number] -= 1;
         if self.class_nodes[number] == 0 {
             let class = std::mem::take(&mut self.taint_classes[number]);

@@ -18,24 +18,62 @@ const MAX_BOUNDS: usize = 16;
 /// Memory that is used again from search to search, and what the last one found.
 #[derive(Default)]
 pub(crate) struct LoadSearch {
-    /// Between which totals the nodes of each bucket lie, by what is taken of them.
+    /// What is the same for all nodes.
+    same: f64,
+    /// Between which totals the nodes of each bucket lie, without the rest.
     lowest: Vec<f64>,
     highest: Vec<f64>,
     /// The bounds of one score.
     from: Vec<f64>,
     to: Vec<f64>,
-    /// The nodes that are looked at, what is taken of them, and their totals.
+    /// The nodes that are scored one by one, what is taken of them, and their totals without the rest.
     nodes: Vec<u32>,
     loads: LoadColumns,
     totals: Vec<f64>,
-    /// What is the same for all nodes.
-    same: f64,
-    /// Buckets whose bounds meet, with that total; and those whose nodes have no other.
-    met: Vec<(u32, f64)>,
+    /// Buckets all of whose nodes have this total; and those of which that is so without the rest.
     whole: Vec<(u32, f64)>,
-    /// The best nodes so far.
-    best: Vec<u32>,
+    met: Vec<(u32, f64)>,
+    best: Best,
     ties: Bits,
+}
+
+/// The best nodes so far.
+#[derive(Default)]
+struct Best {
+    total: f64,
+    /// Their places: the first so many.
+    nodes: Vec<u32>,
+    count: usize,
+}
+
+impl Best {
+    /// There are so many places.
+    fn clear(&mut self, places: usize) {
+        self.total = f64::NEG_INFINITY;
+        self.nodes.resize(places, 0);
+        self.count = 0;
+    }
+
+    /// One more node. Whether it is as good as the best is not to be foreseen, so nothing is made to depend on it but a sum.
+    #[inline(always)]
+    fn note(&mut self, node: u32, total: f64) {
+        if total > self.total {
+            self.total = total;
+            self.count = 0;
+        }
+        self.nodes[self.count] = node;
+        self.count += usize::from(total == self.total);
+    }
+
+    /// Some more nodes, each of them once: there is a place for one more than the others.
+    fn add_all(&mut self, nodes: &[u32]) {
+        self.nodes[self.count..self.count + nodes.len()].copy_from_slice(nodes);
+        self.count += nodes.len();
+    }
+
+    fn nodes(&self) -> &[u32] {
+        &self.nodes[..self.count]
+    }
 }
 
 /// What a search came to.
@@ -60,30 +98,22 @@ impl LoadSearch {
         self.ties.contains(node.index())
     }
 
-    /// Puts closed nodes below all others.
-    fn close(&mut self, open: &[f64]) {
-        self.totals.iter_mut().zip(&self.nodes).for_each(|(total, node)| *total += open[*node as usize]);
-    }
-
-    /// Takes note of the best of what was looked at.
-    fn note_best(&mut self, total: &mut f64) {
-        let whole = self.whole.iter().fold(f64::NEG_INFINITY, |all, (_, one)| all.max(*one));
-        let highest = highest_of(&self.totals).max(whole);
-        if highest > *total {
-            *total = highest;
-            self.best.clear();
+    /// The nodes of whole buckets with the highest total are among the best, too.
+    fn tie(&mut self, buckets: &LoadBuckets) {
+        let highest = self.whole.iter().fold(f64::NEG_INFINITY, |highest, (_, total)| highest.max(*total));
+        if highest > self.best.total {
+            self.best.total = highest;
+            self.best.count = 0;
         }
-        if total.is_finite() {
-            let tied = self.nodes.iter().zip(&self.totals).filter(|(_, other)| **other == *total);
-            self.best.extend(tied.map(|(node, _)| *node));
+        let Self { whole, best, .. } = self;
+        for (bucket, total) in whole.iter() {
+            if *total != best.total {
+                continue;
+            }
+            best.add_all(buckets.nodes_of(*bucket as usize));
         }
-    }
-
-    /// The nodes of whole buckets are among the best, too.
-    fn tie_whole_buckets(&mut self, buckets: &LoadBuckets, total: f64) {
-        for (bucket, _) in self.whole.iter().filter(|(_, other)| *other == total) {
-            self.best.extend_from_slice(buckets.nodes_of(*bucket as usize));
-        }
+        self.ties.clear();
+        self.best.nodes().iter().for_each(|node| self.ties.insert(*node as usize));
     }
 }
 
@@ -108,10 +138,10 @@ impl SignatureState {
         }
         self.score_the_rest(cluster, search, all_open)?;
         self.bound(buckets, search);
-        let total = self.search_buckets(cluster, buckets, search, all_open)?;
-        search.ties.clear();
-        search.best.iter().for_each(|node| search.ties.insert(*node as usize));
-        Some(FoundByLoad { total, ties: search.best.len(), feasible })
+        self.search_buckets(cluster, buckets, search, all_open)?;
+        search.tie(buckets);
+        let Best { total, count, .. } = search.best;
+        Some(FoundByLoad { total, ties: count, feasible })
     }
 
     /// Finds out which nodes are open; whether all are, and nothing was noted about them.
@@ -150,10 +180,9 @@ impl SignatureState {
     /// Works out the scores that do not follow from what is taken of nodes: what is the same for all of them, and columns. `None`
     /// if a plugin fails.
     fn score_the_rest(&mut self, cluster: &Cluster, search: &mut LoadSearch, all_open: bool) -> Option<()> {
-        let Self { columns, open, pod, .. } = self;
-        let open = if all_open { &cluster.columns().there } else { &*open };
+        let open = if all_open { &cluster.columns().there } else { &self.open };
         search.same = 0.0;
-        for column in columns {
+        for column in &mut self.columns {
             column.is_flat = match &column.scores {
                 RawScores::Constant(score) => {
                     column.bounds = Bounds { lowest: *score, highest: *score };
@@ -171,7 +200,7 @@ impl SignatureState {
                 search.same += *weight * normalized(*normalization, *bounds, bounds.lowest);
             } else if !column.is_by_load() {
                 column.raw.resize(open.len(), 0.0);
-                column.fill(cluster, pod, open).ok()?;
+                column.fill(cluster, &self.pod, open).ok()?;
                 column.bounds = Bounds::of(column.normalization, &column.raw, open);
             }
         }
@@ -201,75 +230,71 @@ impl SignatureState {
         }
     }
 
-    /// Scores the nodes of buckets from the highest bound down. The highest total; `None` if that takes too long.
+    /// Scores the nodes of buckets from the highest bound down. `None` if that takes too long.
     fn search_buckets(
         &self,
         cluster: &Cluster,
         buckets: &LoadBuckets,
         search: &mut LoadSearch,
         all_open: bool,
-    ) -> Option<f64> {
-        let at_most: f64 = self.the_rest().map(most_points).sum();
-        // Where all nodes are open and nothing else counts, those of a bucket whose bounds meet have that total.
-        let meets = all_open && self.the_rest().next().is_none();
+    ) -> Option<()> {
         search.whole.clear();
-        search.best.clear();
-        // Then no bucket whose highest is below the lowest of another has one of the best, either.
-        let mut floor = if meets { highest_of(&search.lowest) } else { f64::INFINITY };
-        let mut total = f64::NEG_INFINITY;
+        search.best.clear(cluster.columns().len() + 1);
+        // Where all nodes are open and nothing else counts, those of a bucket whose bounds meet have that total, and no bucket whose
+        // highest is below the lowest of another has one of the best.
+        let meet = all_open && self.the_rest().next().is_none();
+        let mut floor = if meet { highest_of(&search.lowest) } else { f64::INFINITY };
+        let at_most: f64 = self.the_rest().map(most_points).sum();
         for _ in 0..MAX_BOUNDS {
             let bound = highest_of(&search.highest);
-            if bound == f64::NEG_INFINITY || bound + at_most < total {
-                search.tie_whole_buckets(buckets, total);
-                return Some(total).filter(|total| total.is_finite());
+            if bound == f64::NEG_INFINITY || bound + at_most < search.best.total {
+                return Some(());
             }
-            floor = floor.min(bound);
-            self.look_at(cluster, buckets, search, floor, meets);
+            self.look_at(cluster, buckets, search, floor.min(bound), meet);
+            let LoadSearch { nodes, totals, best, .. } = search;
             for column in self.the_rest() {
-                add_weighted_at(&mut search.totals, &search.nodes, column.weighted());
+                add_weighted_at(totals, nodes, column.weighted());
             }
             if !all_open {
-                search.close(&self.open);
+                totals.iter_mut().zip(&*nodes).for_each(|(total, node)| *total += self.open[*node as usize]);
             }
-            search.note_best(&mut total);
+            nodes.iter().zip(totals).for_each(|(node, total)| best.note(*node, *total));
             floor = f64::INFINITY;
         }
         None
     }
 
-    /// Takes the buckets whose bound is not below the floor, and works out the totals of their nodes by what is taken of them.
+    /// Takes the buckets whose bound is not below the floor, and works out the totals of their nodes without the rest; not of those
+    /// that all have the same, if that is all there is to them.
     fn look_at(
         &self,
         cluster: &Cluster,
         buckets: &LoadBuckets,
         search: &mut LoadSearch,
         floor: f64,
-        meets: bool,
+        meet: bool,
     ) {
-        let LoadSearch { lowest, highest, nodes, loads, totals, to, met, same, .. } = search;
+        let LoadSearch { same, lowest, highest, to, nodes, loads, totals, whole, met, .. } = search;
         nodes.clear();
         loads.clear();
         totals.clear();
-        met.clear();
+        let known = if meet { whole } else { &mut *met };
         for (bucket, highest) in highest.iter_mut().enumerate().filter(|(_, highest)| **highest >= floor) {
             if *highest == lowest[bucket] {
-                met.push((bucket as u32, *highest));
+                known.push((bucket as u32, *highest));
             } else {
-                nodes.extend_from_slice(buckets.nodes_of(bucket));
+                let doubtful = buckets.nodes_of(bucket);
+                nodes.extend_from_slice(doubtful);
+                loads.gather_alike(&cluster.columns().loads, doubtful);
             }
             *highest = f64::NEG_INFINITY;
         }
-        loads.gather(&cluster.columns().loads, nodes);
         totals.resize(nodes.len(), *same);
         to.resize(nodes.len().max(lowest.len()), 0.0);
         for (weight, part) in load_scores(&self.columns) {
             let column = &mut to[..nodes.len()];
             part.fill(loads, column);
             add(totals, weight, column);
-        }
-        if meets {
-            search.whole.append(&mut search.met);
-            return;
         }
         for (bucket, total) in met.drain(..) {
             nodes.extend_from_slice(buckets.nodes_of(bucket as usize));

@@ -66,6 +66,9 @@ impl Requeue for NodeUnschedulable {
 
 impl FastFilter for NodeUnschedulable {
     fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
+        if cluster.columns().tainted.cordoned == 0 {
+            return Compiled::Idle;
+        }
         let tolerated = tolerates_cordon(pod);
         ByTaintClass::compile(cluster, UNSCHEDULABLE, |class| !class.unschedulable || tolerated)
     }

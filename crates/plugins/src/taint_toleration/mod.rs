@@ -14,7 +14,7 @@ use supercargo_framework::{
 };
 use supercargo_model::{
     Cluster, Node, NodeInfo, Pod,
-    columns::TaintClass,
+    columns::{Columns, TaintClass},
     taint::{Taint, TaintEffect, Toleration, Tolerations, find_untolerated},
 };
 
@@ -97,24 +97,37 @@ impl Requeue for TaintToleration {
 
 impl FastFilter for TaintToleration {
     fn compile_filter(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<FilterPart> {
+        if cluster.columns().tainted.repelling == 0 {
+            return Compiled::Idle;
+        }
         let welcome = |class: &TaintClass| find_untolerated(&class.taints, &pod.spec.tolerations).is_none();
         ByTaintClass::compile(cluster, UNTOLERATED, welcome)
     }
 }
 
+/// How many taints of each node a pod would rather avoid.
+fn unwelcome(columns: &Columns, pod: &Pod) -> RawScores {
+    if columns.tainted.soft == 0 {
+        return RawScores::Constant(0.0);
+    }
+    let tolerations = soft_tolerations(pod);
+    if tolerations.is_empty() {
+        return RawScores::Fixed(columns.soft_taints.clone());
+    }
+    let by_class: Vec<f64> = (columns.taint_classes.iter())
+        .map(|class| count_unwelcome(&class.taints, &tolerations) as f64)
+        .collect();
+    if by_class.iter().all(|count| *count == 0.0) {
+        RawScores::Constant(0.0)
+    } else {
+        RawScores::Fixed(columns.taint_class.iter().map(|class| by_class[*class as usize]).collect())
+    }
+}
+
 impl FastScore for TaintToleration {
     fn compile_score(self: Arc<Self>, cluster: &Cluster, pod: &Arc<Pod>) -> Compiled<ScorePart> {
-        let tolerations = soft_tolerations(pod);
         let columns = cluster.columns();
-        let by_class: Vec<f64> = (columns.taint_classes.iter())
-            .map(|class| count_unwelcome(&class.taints, &tolerations) as f64)
-            .collect();
-        let scores = if by_class.iter().all(|count| *count == 0.0) {
-            RawScores::Constant(0.0)
-        } else {
-            RawScores::Fixed(columns.taint_class.iter().map(|class| by_class[*class as usize]).collect())
-        };
-        Compiled::Part(scores.normalized(Normalization::Reversed))
+        Compiled::Part(unwelcome(columns, pod).normalized(Normalization::Reversed))
     }
 }
 
