@@ -21,7 +21,7 @@ use crate::{
     refusals::Refusals,
     search_classes::Stretch,
     signature_cache::{Found, SignatureCache},
-    signature_state::{FoundByLoad, LoadSearch, Scope, SignatureState},
+    signature_state::{FoundByLoad, LoadSearch, Sample, Scope, SignatureState},
 };
 
 /// Where a pod goes.
@@ -186,7 +186,7 @@ impl FastPath {
         let found =
             self.signatures.find_or_compile(profile, *index, cluster, pod, Scope::Whole, &mut laps)?;
         if found == Found::Compiled {
-            if let Some(placed) = self.place_by_load(cycle) {
+            if let Some(placed) = self.place_by_load(cycle, None) {
                 laps.end(profile);
                 return Some(placed);
             }
@@ -223,22 +223,21 @@ impl FastPath {
     }
 
     /// Where the signature was only compiled so far: the best nodes by what is taken of them. `None` if that cannot be told.
-    fn place_by_load(&mut self, cycle: &FastCycle<'_>) -> Option<Placed> {
+    fn place_by_load(&mut self, cycle: &FastCycle<'_>, sample: Option<Sample>) -> Option<Placed> {
         let input = &cycle.input;
         let cluster = &input.state.cluster;
         let Self { signatures, load_buckets, load_search, .. } = self;
-        let FoundByLoad { total, ties, feasible } =
-            signatures.last()?.search_by_load(cluster, load_buckets, load_search)?;
+        let FoundByLoad { total, ties, feasible, looked_at } =
+            signatures.last()?.search_by_load(cluster, load_buckets, load_search, sample)?;
         let chosen = match input.settings.tie_break {
             TieBreak::Random => load_search.nth_best(reservoir(ties, input.seed)?)?,
             TieBreak::First => *cluster.order().iter().find(|id| load_search.is_best(**id))?,
         };
         let node = cluster.node_at(chosen).name().clone();
-        let evaluated = cluster.node_count();
         Some(Placed {
-            placement: Placement::On { node, total: total as i64, ties, feasible, evaluated },
+            placement: Placement::On { node, total: total as i64, ties, feasible, evaluated: looked_at },
             path: DecisionPath::LoadBuckets,
-            next_start: input.start_again(),
+            next_start: (input.start + looked_at) % cluster.node_count(),
         })
     }
 
@@ -247,7 +246,18 @@ impl FastPath {
         let input = &cycle.input;
         let (profile, cluster) = (input.profile(), &input.state.cluster);
         let mut laps = Laps::begin(profile);
-        let signature = self.signature(cycle, Scope::Sampled, &mut laps)?;
+        let FastCycle { index, pod, .. } = cycle;
+        let found =
+            self.signatures.find_or_compile(profile, *index, cluster, pod, Scope::Sampled, &mut laps)?;
+        if found == Found::Compiled {
+            let sample = Sample { start: input.start % cluster.node_count(), enough };
+            if all_free && let Some(placed) = self.place_by_load(cycle, Some(sample)) {
+                laps.end(profile);
+                return Some(placed);
+            }
+            self.signatures.last()?.catch_up(cluster, Scope::Sampled, pod, &mut laps);
+        }
+        let signature = self.signatures.last().filter(|signature| !signature.has_failed())?;
         if all_free && signature.open_count() == 0 {
             let refused = self.refuse(cycle)?;
             laps.end_in_vain(profile);

@@ -128,9 +128,8 @@ impl SearchClasses {
 
     /// Counts the nodes of a block anew.
     fn count(&mut self, block: usize) {
-        let nodes = &self.class_of[block * BLOCK..self.class_of.len().min((block + 1) * BLOCK)];
         let mut counted = Block { open: 0, classes: [0; WORDS] };
-        for class in nodes {
+        for class in self.nodes(block) {
             if self.classes[*class as usize].is_open() {
                 counted.open += 1;
                 insert(&mut counted.classes, *class);
@@ -147,12 +146,34 @@ impl SearchClasses {
         if class.base == base && class.keys == keys {
             return Some(());
         }
+        let was_open = class.is_open();
         self.classes[before].nodes -= 1;
         let class = self.find(base, keys)?;
         self.classes[class].nodes += 1;
         self.class_of[position] = class as u16;
-        self.count(position / BLOCK);
+        let is_open = self.classes[class].is_open();
+        let is_left = self.nodes(position / BLOCK).contains(&(before as u16));
+        let block = &mut self.blocks[position / BLOCK];
+        // The class may have been given up, and be another by now.
+        if !is_left || !self.classes[before].is_open() {
+            remove(&mut block.classes, before as u16);
+        }
+        if is_open {
+            insert(&mut block.classes, class as u16);
+        }
+        block.open = block.open + u32::from(is_open) - u32::from(was_open);
         Some(())
+    }
+
+    /// The classes of the nodes of a block.
+    fn nodes(&self, block: usize) -> &[u16] {
+        &self.class_of[block * BLOCK..self.class_of.len().min((block + 1) * BLOCK)]
+    }
+
+    /// The classes of the open nodes of the last stretch.
+    fn present(&self) -> impl Iterator<Item = usize> + use<> {
+        let (present, words) = (self.present, self.classes.len().div_ceil(64));
+        (0..words).flat_map(move |word| bits(present[word]).map(move |bit| word * 64 + bit))
     }
 
     /// Looks for so many open nodes from a position on. It only stops when it meets one more: the closed ones on the way
@@ -198,21 +219,21 @@ impl SearchClasses {
 
     /// The cells of a score that the open nodes of the last stretch are in; some may come more than once.
     pub(crate) fn cells(&self, column: usize) -> impl Iterator<Item = u32> {
-        members(&self.present).map(move |class| self.classes[class].keys[column])
+        self.present().map(move |class| self.classes[class].keys[column])
     }
 
     /// The highest total of the last stretch, and how many nodes have it; `None` if it has no open node.
     pub(crate) fn best(&mut self, columns: &[Option<Weighed<'_>>; MAX_KEYS]) -> Option<(f64, usize)> {
         let mut bounds = [Bounds::NONE; MAX_KEYS];
         for (i, column) in columns.iter().flatten().enumerate() {
-            for class in members(&self.present) {
+            for class in self.present() {
                 let cell = self.classes[class].keys[i] as usize;
                 bounds[i].include(column.normalization, column.raw[cell]);
             }
         }
         let mut highest = f64::NEG_INFINITY;
         self.best.clear();
-        for place in members(&self.present) {
+        for place in self.present() {
             let class = &mut self.classes[place];
             class.total = class.base;
             for (i, column) in columns.iter().flatten().enumerate() {
@@ -273,9 +294,8 @@ fn insert(classes: &mut Classes, class: u16) {
     classes[usize::from(class / 64)] |= 1 << (class % 64);
 }
 
-fn members(classes: &Classes) -> impl Iterator<Item = usize> {
-    let words = classes.iter().enumerate();
-    words.flat_map(|(word, classes)| bits(*classes).map(move |bit| word * 64 + bit))
+fn remove(classes: &mut Classes, class: u16) {
+    classes[usize::from(class / 64)] &= !(1 << (class % 64));
 }
 
 fn bits(mut word: u64) -> impl Iterator<Item = usize> {

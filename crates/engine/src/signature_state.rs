@@ -22,7 +22,7 @@ use supercargo_model::{
     storage::Volume,
 };
 
-pub(crate) use self::by_load::{FoundByLoad, LoadSearch};
+pub(crate) use self::by_load::{FoundByLoad, LoadSearch, Sample};
 use self::{column::Column, opening::Moved};
 use crate::{
     laps::{Lap, Laps},

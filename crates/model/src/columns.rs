@@ -49,7 +49,14 @@ impl ResourceColumn {
         self.inverse[i] = from.inverse[at];
     }
 
-    /// Adds what another column has at some places, where there is the same.
+    /// Adds what another column has at some places.
+    fn gather(&mut self, from: &Self, places: &[u32]) {
+        gather(&mut self.allocatable, &from.allocatable, places);
+        gather(&mut self.inverse, &from.inverse, places);
+        gather(&mut self.used, &from.used, places);
+    }
+
+    /// The same where there is as much at all of them.
     fn gather_alike(&mut self, from: &Self, places: &[u32]) {
         let Some(first) = places.first().map(|place| *place as usize) else {
             return;
@@ -123,10 +130,21 @@ impl LoadColumns {
         self.deviation[i] = from.deviation[at];
     }
 
-    /// Adds what other columns have at some places, where there is the same of everything; not how many pods there are.
+    /// Adds what other columns have at some places; not how many pods there are.
+    pub fn gather(&mut self, from: &Self, places: &[u32]) {
+        self.cpu.gather(&from.cpu, places);
+        self.memory.gather(&from.memory, places);
+        self.gather_levels(from, places);
+    }
+
+    /// The same where there is as much of everything at all of them.
     pub fn gather_alike(&mut self, from: &Self, places: &[u32]) {
         self.cpu.gather_alike(&from.cpu, places);
         self.memory.gather_alike(&from.memory, places);
+        self.gather_levels(from, places);
+    }
+
+    fn gather_levels(&mut self, from: &Self, places: &[u32]) {
         gather(&mut self.cpu_or_default, &from.cpu_or_default, places);
         gather(&mut self.memory_or_default, &from.memory_or_default, places);
         gather(&mut self.deviation, &from.deviation, places);

@@ -4,16 +4,18 @@
 //! highest bound down, the nodes of buckets are scored until none of the others can be as good as the best so far.
 
 use supercargo_framework::{
-    fast::{FilterPart, LoadScore, OPEN, RawScores},
+    fast::{CLOSED, FilterPart, LoadScore, OPEN, RawScores},
     vector::{Bounds, add_weighted_at, normalized, vectorized},
 };
-use supercargo_model::{Cluster, NodeId, bits::Bits, columns::LoadColumns};
+use supercargo_model::{Cluster, NodeId, bits::Bits, changes::ChangeLogId, columns::LoadColumns};
 
 use super::{SignatureState, column::Column};
 use crate::load_buckets::LoadBuckets;
 
 /// After so many bounds, a search is given up: looking at all nodes is as good.
 const MAX_BOUNDS: usize = 16;
+/// If no more than one of so many nodes is looked at, each of them is scored.
+const FEW_OF_ALL: usize = 6;
 
 /// Memory that is used again from search to search, and what the last one found.
 #[derive(Default)]
@@ -35,6 +37,7 @@ pub(crate) struct LoadSearch {
     met: Vec<(u32, f64)>,
     best: Best,
     ties: Bits,
+    positions: Positions,
 }
 
 /// The best nodes so far.
@@ -83,8 +86,55 @@ pub(crate) struct FoundByLoad {
     pub(crate) total: f64,
     /// How many nodes have it.
     pub(crate) ties: usize,
-    /// How many nodes are open.
+    /// How many nodes are open, of those that were looked at.
     pub(crate) feasible: usize,
+    /// How many were looked at.
+    pub(crate) looked_at: usize,
+}
+
+/// Not all nodes are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sample {
+    /// Where the search starts in the order of nodes.
+    pub(crate) start: usize,
+    /// How many open nodes are looked for.
+    pub(crate) enough: usize,
+}
+
+/// Which nodes are scored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Among {
+    /// All: every one is open.
+    All,
+    /// Those that [`SignatureState::open`] tells.
+    Open,
+    /// Of all, a stretch of the order.
+    Stretch(Sample),
+}
+
+/// Where each node is in the order, by place.
+#[derive(Default)]
+struct Positions {
+    of: Vec<u32>,
+    /// How many nodes there are.
+    nodes: u32,
+    /// Of which cluster, and after how many invalidations, this was so.
+    known_at: Option<(ChangeLogId, u64)>,
+}
+
+impl Positions {
+    fn catch_up(&mut self, cluster: &Cluster) {
+        let (history, invalidations) = (cluster.changes().history(), cluster.changes().invalidations());
+        if matches!(&self.known_at, Some((of, at)) if of.is(history) && *at == invalidations) {
+            return;
+        }
+        self.of.resize(cluster.columns().len(), 0);
+        self.nodes = cluster.order().len() as u32;
+        for (position, node) in cluster.order().iter().enumerate() {
+            self.of[node.index()] = position as u32;
+        }
+        self.known_at = Some((history.mark(), invalidations));
+    }
 }
 
 impl LoadSearch {
@@ -96,6 +146,22 @@ impl LoadSearch {
     /// Whether a node is one of the best of the last search.
     pub(crate) fn is_best(&self, node: NodeId) -> bool {
         self.ties.contains(node.index())
+    }
+
+    /// Some nodes are scored, of all in their order: each of them, if they are few.
+    fn begin_stretch(&mut self, cluster: &Cluster, Sample { start, enough }: Sample, are_few: bool) {
+        if !are_few {
+            return self.positions.catch_up(cluster);
+        }
+        let (before, from) = cluster.order().split_at(start);
+        self.nodes.clear();
+        self.nodes.extend(from.iter().chain(before).take(enough).map(|node| node.index() as u32));
+    }
+
+    /// Nothing was found so far.
+    fn clear_best(&mut self, cluster: &Cluster) {
+        self.whole.clear();
+        self.best.clear(cluster.columns().len() + 1);
     }
 
     /// The nodes of whole buckets with the highest total are among the best, too.
@@ -118,30 +184,86 @@ impl LoadSearch {
 }
 
 impl SignatureState {
-    /// Finds the best nodes for the pod that this was compiled for, where nothing has been worked out yet. `None` if all nodes must
-    /// be looked at, or none is open.
+    /// Finds the best nodes for the pod that this was compiled for, where nothing has been worked out yet: of all, or of a sample.
+    /// `None` if columns must be filled, or no node is open.
     pub(crate) fn search_by_load(
         &mut self,
         cluster: &Cluster,
         buckets: &mut LoadBuckets,
         search: &mut LoadSearch,
+        sample: Option<Sample>,
     ) -> Option<FoundByLoad> {
         if self.known_at.is_some() || self.has_opaque_filters || !self.columns.iter().any(Column::is_by_load)
         {
             return None;
         }
         let buckets = buckets.catch_up(cluster)?;
-        let all_open = self.filter_by_load(cluster, buckets, search);
-        let feasible = if all_open { cluster.node_count() } else { self.open_count };
+        let mut among = if self.filter_by_load(cluster, buckets, search) { Among::All } else { Among::Open };
+        self.find_flat(cluster);
+        let nodes = cluster.node_count();
+        let (mut feasible, mut looked_at) =
+            (if among == Among::All { nodes } else { self.open_count }, nodes);
+        let sample = sample.filter(|sample| sample.enough < feasible);
+        let are_few = sample.is_some_and(|sample| sample.enough * FEW_OF_ALL <= nodes);
+        if let Some(sample) = sample {
+            (looked_at, feasible) = (sample.enough, sample.enough);
+            if among == Among::All && self.the_rest().next().is_none() {
+                among = Among::Stretch(sample);
+                search.begin_stretch(cluster, sample, are_few);
+            } else {
+                looked_at = self.take_sample(cluster, search, sample, among == Among::All);
+                among = Among::Open;
+            }
+        }
         if feasible == 0 {
             return None;
         }
-        self.score_the_rest(cluster, search, all_open)?;
-        self.bound(buckets, search);
-        self.search_buckets(cluster, buckets, search, all_open)?;
+        self.score_the_rest(cluster, search, among)?;
+        search.clear_best(cluster);
+        if are_few {
+            self.score_sample(cluster, search);
+        } else {
+            self.bound(buckets, search);
+            self.search_buckets(cluster, buckets, search, among)?;
+        }
         search.tie(buckets);
         let Best { total, count, .. } = search.best;
-        Some(FoundByLoad { total, ties: count, feasible })
+        Some(FoundByLoad { total, ties: count, feasible, looked_at })
+    }
+
+    /// Closes all nodes but the first open ones from a position in the order on. How many were looked at: it only stops at one open
+    /// node more than it needs.
+    fn take_sample(
+        &mut self,
+        cluster: &Cluster,
+        search: &mut LoadSearch,
+        Sample { start, enough }: Sample,
+        all_open: bool,
+    ) -> usize {
+        let (before, from) = cluster.order().split_at(start);
+        let in_order = from.iter().chain(before).map(|node| node.index());
+        search.nodes.clear();
+        let mut looked_at = enough;
+        if all_open {
+            search.nodes.extend(in_order.take(enough).map(|node| node as u32));
+        } else {
+            let is_open = |(_, node): &(usize, usize)| self.open[*node] == OPEN;
+            let mut open = in_order.enumerate().filter(is_open);
+            search.nodes.extend(open.by_ref().take(enough).map(|(_, node)| node as u32));
+            looked_at = open.next().map_or(cluster.order().len(), |(position, _)| position);
+        }
+        self.open.clear();
+        self.open.resize(cluster.columns().len(), CLOSED);
+        search.nodes.iter().for_each(|node| self.open[*node as usize] = OPEN);
+        looked_at
+    }
+
+    /// Scores each node of the sample.
+    fn score_sample(&self, cluster: &Cluster, search: &mut LoadSearch) {
+        search.loads.clear();
+        search.loads.gather(&cluster.columns().loads, &search.nodes);
+        self.score_loads(search);
+        self.finish(search, Among::All);
     }
 
     /// Finds out which nodes are open; whether all are, and nothing was noted about them.
@@ -177,11 +299,8 @@ impl SignatureState {
         all_open
     }
 
-    /// Works out the scores that do not follow from what is taken of nodes: what is the same for all of them, and columns. `None`
-    /// if a plugin fails.
-    fn score_the_rest(&mut self, cluster: &Cluster, search: &mut LoadSearch, all_open: bool) -> Option<()> {
-        let open = if all_open { &cluster.columns().there } else { &self.open };
-        search.same = 0.0;
+    /// Finds out which scores are worth the same to all nodes, whichever are scored.
+    fn find_flat(&mut self, cluster: &Cluster) {
         for column in &mut self.columns {
             column.is_flat = match &column.scores {
                 RawScores::Constant(score) => {
@@ -195,6 +314,15 @@ impl SignatureState {
                 }
                 _ => false,
             };
+        }
+    }
+
+    /// Works out the scores that do not follow from what is taken of nodes: what is the same for all of them, and columns. `None`
+    /// if a plugin fails.
+    fn score_the_rest(&mut self, cluster: &Cluster, search: &mut LoadSearch, among: Among) -> Option<()> {
+        let open = if among == Among::Open { &self.open } else { &cluster.columns().there };
+        search.same = 0.0;
+        for column in &mut self.columns {
             if column.is_flat {
                 let Column { weight, normalization, bounds, .. } = column;
                 search.same += *weight * normalized(*normalization, *bounds, bounds.lowest);
@@ -236,13 +364,11 @@ impl SignatureState {
         cluster: &Cluster,
         buckets: &LoadBuckets,
         search: &mut LoadSearch,
-        all_open: bool,
+        among: Among,
     ) -> Option<()> {
-        search.whole.clear();
-        search.best.clear(cluster.columns().len() + 1);
         // Where all nodes are open and nothing else counts, those of a bucket whose bounds meet have that total, and no bucket whose
         // highest is below the lowest of another has one of the best.
-        let meet = all_open && self.the_rest().next().is_none();
+        let meet = among == Among::All && self.the_rest().next().is_none();
         let mut floor = if meet { highest_of(&search.lowest) } else { f64::INFINITY };
         let at_most: f64 = self.the_rest().map(most_points).sum();
         for _ in 0..MAX_BOUNDS {
@@ -251,17 +377,48 @@ impl SignatureState {
                 return Some(());
             }
             self.look_at(cluster, buckets, search, floor.min(bound), meet);
-            let LoadSearch { nodes, totals, best, .. } = search;
-            for column in self.the_rest() {
-                add_weighted_at(totals, nodes, column.weighted());
-            }
-            if !all_open {
-                totals.iter_mut().zip(&*nodes).for_each(|(total, node)| *total += self.open[*node as usize]);
-            }
-            nodes.iter().zip(totals).for_each(|(node, total)| best.note(*node, *total));
+            self.finish(search, among);
             floor = f64::INFINITY;
         }
         None
+    }
+
+    /// Adds the rest to the totals of nodes, puts those that are not to be scored below all others, and takes note of the best.
+    fn finish(&self, LoadSearch { nodes, totals, best, positions, .. }: &mut LoadSearch, among: Among) {
+        for column in self.the_rest() {
+            add_weighted_at(totals, nodes, column.weighted());
+        }
+        let scored = nodes.iter().zip(totals);
+        match among {
+            Among::All => scored.for_each(|(node, total)| best.note(*node, *total)),
+            Among::Open => {
+                scored.for_each(|(node, total)| best.note(*node, *total + self.open[*node as usize]));
+            }
+            Among::Stretch(Sample { start, enough }) => {
+                let (start, enough) = (start as u32, enough as u32);
+                for (node, total) in scored {
+                    let position = positions.of[*node as usize];
+                    // The order goes on at its beginning.
+                    let turn = if position < start { positions.nodes } else { 0 };
+                    let is_in = position + turn - start < enough;
+                    best.note(*node, if is_in { *total } else { f64::NEG_INFINITY });
+                }
+            }
+        }
+    }
+
+    /// Works out the totals of nodes by what is taken of them.
+    fn score_loads(&self, LoadSearch { same, nodes, loads, totals, to, .. }: &mut LoadSearch) {
+        totals.clear();
+        totals.resize(nodes.len(), *same);
+        if to.len() < nodes.len() {
+            to.resize(nodes.len(), 0.0);
+        }
+        for (weight, part) in load_scores(&self.columns) {
+            let column = &mut to[..nodes.len()];
+            part.fill(loads, column);
+            add(totals, weight, column);
+        }
     }
 
     /// Takes the buckets whose bound is not below the floor, and works out the totals of their nodes without the rest; not of those
@@ -274,10 +431,9 @@ impl SignatureState {
         floor: f64,
         meet: bool,
     ) {
-        let LoadSearch { same, lowest, highest, to, nodes, loads, totals, whole, met, .. } = search;
+        let LoadSearch { lowest, highest, nodes, loads, whole, met, .. } = search;
         nodes.clear();
         loads.clear();
-        totals.clear();
         let known = if meet { whole } else { &mut *met };
         for (bucket, highest) in highest.iter_mut().enumerate().filter(|(_, highest)| **highest >= floor) {
             if *highest == lowest[bucket] {
@@ -289,13 +445,8 @@ impl SignatureState {
             }
             *highest = f64::NEG_INFINITY;
         }
-        totals.resize(nodes.len(), *same);
-        to.resize(nodes.len().max(lowest.len()), 0.0);
-        for (weight, part) in load_scores(&self.columns) {
-            let column = &mut to[..nodes.len()];
-            part.fill(loads, column);
-            add(totals, weight, column);
-        }
+        self.score_loads(search);
+        let LoadSearch { nodes, totals, met, .. } = search;
         for (bucket, total) in met.drain(..) {
             nodes.extend_from_slice(buckets.nodes_of(bucket as usize));
             totals.resize(nodes.len(), total);

@@ -352,7 +352,7 @@ fn fast_equals_slow_at_every_step() {
     assert!(
         paths.columns > 50_000
             && paths.node_classes > 1_000
-            && paths.load_buckets > 2_000
+            && paths.load_buckets > 4_000
             && paths.sampled > 50_000
             && paths.search_classes > 1_000
             && paths.refused > 5_000
