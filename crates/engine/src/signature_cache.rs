@@ -19,6 +19,8 @@ const COLUMNS: usize = 12;
 /// How often a signature holds what is in its spec: the plugins' parts keep copies of what they need.
 const COPIES_OF_SPEC: usize = 3;
 const MIN_KEPT: usize = 8;
+/// One that was not asked for while so many pods came is no longer in use.
+const IN_USE_FOR: u64 = 1024;
 const MAX_KEPT: usize = 1024;
 /// How many specs are remembered as seen.
 const REMEMBERED: usize = 16 * 1024;
@@ -76,6 +78,11 @@ pub(crate) enum Found {
     Compiled,
 }
 
+/// About how much memory a signature takes.
+fn bytes(cluster: &Cluster, pod: &Pod) -> usize {
+    cluster.columns().len() * COLUMNS * size_of::<f64>() + COPIES_OF_SPEC * pod.spec.bytes
+}
+
 fn address(pod: &Pod) -> usize {
     Arc::as_ptr(&pod.spec) as usize
 }
@@ -113,7 +120,7 @@ impl SignatureCache {
         self.last = match self.find(index, pod) {
             Some(place) => Last::Kept(place),
             None => {
-                let last = if !self.is_new(address(pod)) {
+                let last = if !self.is_new(address(pod)) && !self.is_crowded(bytes(cluster, pod)) {
                     Last::Kept(self.keep(profile, index, cluster, pod, None)?)
                 } else if let Some(place) = self.of_siblings(profile, index, cluster, pod) {
                     Last::Kept(place)
@@ -236,8 +243,7 @@ impl SignatureCache {
     ) -> Option<usize> {
         let claims = if stem.is_some() { Claims::Differ } else { Claims::Same };
         let signature = SignatureState::new(profile, index, cluster, pod, claims)?;
-        let columns = cluster.columns().len() * COLUMNS * size_of::<f64>();
-        let bytes = columns + COPIES_OF_SPEC * pod.spec.bytes;
+        let bytes = bytes(cluster, pod);
         self.make_room(bytes);
         let place = self.free.pop().unwrap_or_else(|| {
             self.kept.push(None);
@@ -252,11 +258,25 @@ impl SignatureCache {
         Some(place)
     }
 
+    fn has_room(&self, bytes: usize) -> bool {
+        let count = self.kept.len() - self.free.len();
+        count < MIN_KEPT || (count < MAX_KEPT && self.bytes + bytes <= MEMORY_BYTES)
+    }
+
+    /// Whether room could be made for one more only by forgetting another that is in use. Where more templates alternate than can be
+    /// kept, keeping the next one in place of the last would help none of them.
+    fn is_crowded(&self, bytes: usize) -> bool {
+        let in_use = || {
+            let oldest = self.kept[self.least_recently_used()].as_ref();
+            oldest.is_some_and(|kept| self.clock - kept.used_at < IN_USE_FOR)
+        };
+        !self.has_room(bytes) && in_use()
+    }
+
     /// Forgets those that were not used for longest, until there is room for one more.
     fn make_room(&mut self, bytes: usize) {
         loop {
-            let count = self.kept.len() - self.free.len();
-            if count < MIN_KEPT || (count < MAX_KEPT && self.bytes + bytes <= MEMORY_BYTES) {
+            if self.has_room(bytes) {
                 return;
             }
             let place = self.least_recently_used();
