@@ -36,9 +36,9 @@ pub(crate) struct SignatureCache {
     by_stem: HashMap<Stem, usize>,
     /// For signatures that are new: its memory stays warm when every pod is of another signature.
     scratch: Option<SignatureState>,
-    /// How often a spec came, by its address, or a stem, by its hash. An address that is used again makes a signature kept too
+    /// When a spec came last, by its address, or a stem, by its hash. An address that is used again makes a signature kept too
     /// early, no more.
-    seen: HashMap<usize, u32>,
+    seen: HashMap<usize, u64>,
     clock: u64,
     last: Last,
 }
@@ -120,14 +120,17 @@ impl SignatureCache {
         self.last = match self.find(index, pod) {
             Some(place) => Last::Kept(place),
             None => {
-                let last = if !self.is_new(address(pod)) && !self.is_crowded(bytes(cluster, pod)) {
-                    Last::Kept(self.keep(profile, index, cluster, pod, None)?)
-                } else if let Some(place) = self.of_siblings(profile, index, cluster, pod) {
-                    Last::Kept(place)
-                } else {
-                    self.use_scratch(profile, index, cluster, pod)?;
-                    Last::Scratch
-                };
+                // Where everything changes between two pods of a template, nothing that is kept of it is of use.
+                let invalidations = cluster.changes().invalidations();
+                let last =
+                    if !self.is_new(address(pod), invalidations) && !self.is_crowded(bytes(cluster, pod)) {
+                        Last::Kept(self.keep(profile, index, cluster, pod, None)?)
+                    } else if let Some(place) = self.of_siblings(profile, index, cluster, pod) {
+                        Last::Kept(place)
+                    } else {
+                        self.use_scratch(profile, index, cluster, pod)?;
+                        Last::Scratch
+                    };
                 laps.lap(Lap::Prepare);
                 last
             }
@@ -202,19 +205,18 @@ impl SignatureCache {
             return Some(*place);
         }
         let hash = self.by_stem.hasher().hash_one(&stem);
-        if self.is_new(hash as usize) {
+        if self.is_new(hash as usize, 0) {
             return None;
         }
         self.keep(profile, index, cluster, pod, Some(stem))
     }
 
-    fn is_new(&mut self, spec: usize) -> bool {
+    /// Whether it has not come before, or in another age.
+    fn is_new(&mut self, spec: usize, age: u64) -> bool {
         if self.seen.len() >= REMEMBERED {
             self.seen.clear();
         }
-        let times = self.seen.entry(spec).or_insert(0);
-        *times += 1;
-        *times == 1
+        self.seen.insert(spec, age) != Some(age)
     }
 
     fn use_scratch(

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use supercargo_model::{Cluster, NodeId, Pod, changes::PodChange, columns::LoadColumns};
+use supercargo_model::{Cluster, Name, NodeId, Pod, changes::PodChange, columns::LoadColumns};
 
 use crate::Status;
 
@@ -122,6 +122,35 @@ pub struct Cells {
     pub raw: Vec<f64>,
 }
 
+/// Raw scores that nodes share by the value of a label, but for some that have their own: known without a look at each node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SharedScores {
+    /// A label, and the score of each of its values, by number.
+    pub by_value: Option<(Name, Vec<f64>)>,
+    /// The score of nodes without that label, or of all if none is named.
+    pub otherwise: f64,
+    /// The nodes that have a score of their own, each once.
+    pub own: Vec<(NodeId, f64)>,
+}
+
+impl SharedScores {
+    /// Labels with more values than this are not shared by many nodes.
+    pub const MAX_VALUES: usize = 64;
+
+    /// Fills a column with them.
+    pub fn fill(&self, cluster: &Cluster, column: &mut [f64]) {
+        column.fill(self.otherwise);
+        if let Some((key, by_value)) = &self.by_value
+            && let Some(label) = cluster.label_columns().get(key)
+        {
+            for (score, number) in column.iter_mut().zip(label.numbers()) {
+                *score = by_value.get(*number as usize).copied().unwrap_or(self.otherwise);
+            }
+        }
+        self.own.iter().for_each(|(node, score)| column[node.index()] = *score);
+    }
+}
+
 /// A score for one signature.
 pub struct ScorePart {
     /// Where raw scores come from.
@@ -136,6 +165,8 @@ pub enum RawScores {
     Constant(f64),
     /// They follow from what nodes are, and are worked out when the part is made: by place.
     Fixed(Vec<f64>),
+    /// They follow from what nodes are, and many nodes share them.
+    Shared(SharedScores),
     /// They follow from what a node is and holds.
     ByNode(Box<dyn NodeScore>),
     /// They follow from the pods in a node's topology domains.
@@ -204,6 +235,9 @@ pub trait DomainScore: Send + Sync {
 
     /// Whether all nodes have the same raw score, whichever are open: it is found out without a column.
     fn is_uniform(&self, cluster: &Cluster) -> bool;
+
+    /// The raw scores where all nodes are open, if many nodes share them; `None` if a column is needed.
+    fn shared(&self, cluster: &Cluster) -> Option<SharedScores>;
 
     /// Whether the raw scores also change with which nodes are open.
     fn reads_open(&self) -> bool;

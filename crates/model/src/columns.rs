@@ -214,16 +214,12 @@ pub struct TaintedNodes {
     pub cordoned: usize,
     /// They have a taint that keeps pods off.
     pub repelling: usize,
-    /// They have a taint that asks pods to stay away.
-    pub soft: usize,
 }
 
 impl TaintedNodes {
     fn count(&mut self, class: &TaintClass, change: impl Fn(usize, bool) -> usize) {
-        let soft = class.soft_taints();
         self.cordoned = change(self.cordoned, class.unschedulable);
-        self.repelling = change(self.repelling, soft < class.taints.len());
-        self.soft = change(self.soft, soft > 0);
+        self.repelling = change(self.repelling, class.soft_taints() < class.taints.len());
     }
 }
 
@@ -244,6 +240,8 @@ pub struct Columns {
     pub taint_classes: Vec<TaintClass>,
     /// How many taints of a node only ask pods to stay away.
     pub soft_taints: Vec<f64>,
+    /// The nodes that have such taints.
+    pub soft_tainted: NodeSet,
     /// How many nodes have taints, of which kind.
     pub tainted: TaintedNodes,
     /// Nodes with an amount that `f64` cannot hold exactly.
@@ -347,6 +345,9 @@ impl Columns {
 
     fn enter_class(&mut self, i: usize, class: TaintClass) {
         self.soft_taints[i] = class.soft_taints() as f64;
+        if self.soft_taints[i] > 0.0 {
+            self.soft_tainted.insert(NodeId::from_index(i));
+        }
         self.tainted.count(&class, |nodes, is_so| nodes + usize::from(is_so));
         let number = match self.class_numbers.get(&class) {
             Some(number) => *number,
@@ -368,6 +369,7 @@ impl Columns {
     fn leave_class(&mut self, i: usize) {
         let number = self.taint_class[i] as usize;
         self.soft_taints[i] = 0.0;
+        self.soft_tainted.remove(NodeId::from_index(i));
         self.tainted.count(&self.taint_classes[number], |nodes, is_so| nodes - usize::from(is_so));
         self.class_nodes[number] -= 1;
         if self.class_nodes[number] == 0 {

@@ -227,6 +227,20 @@ impl DomainSums {
     }
 }
 
+/// The sums of what nodes have, each node once.
+pub(crate) fn sum_by_node(parts: impl Iterator<Item = (NodeId, f64)>) -> Vec<(NodeId, f64)> {
+    let mut sums: Vec<(NodeId, f64)> = parts.collect();
+    sums.sort_unstable_by_key(|(node, _)| *node);
+    sums.dedup_by(|(node, part), (before, sum)| {
+        let is_same = node == before;
+        if is_same {
+            *sum += *part;
+        }
+        is_same
+    });
+    sums
+}
+
 /// What was worked out for the pod that was seen last: it holds for all pods of its template.
 pub(crate) struct Remembered<T> {
     of: Option<Arc<Pod>>,

@@ -4,12 +4,21 @@
 //! highest bound down, the nodes of buckets are scored until none of the others can be as good as the best so far.
 
 use supercargo_framework::{
-    fast::{CLOSED, FilterPart, LoadScore, OPEN, RawScores},
+    fast::{CLOSED, FilterPart, LoadScore, OPEN, RawScores, SharedScores},
     vector::{Bounds, add_weighted_at, normalized, vectorized},
 };
-use supercargo_model::{Cluster, NodeId, bits::Bits, changes::ChangeLogId, columns::LoadColumns};
+use supercargo_model::{
+    Cluster, NodeId,
+    bits::Bits,
+    changes::ChangeLogId,
+    columns::LoadColumns,
+    label_columns::{ABSENT, LabelColumn},
+};
 
-use super::{SignatureState, column::Column};
+use super::{
+    SignatureState,
+    column::{Column, SharedPoints},
+};
 use crate::load_buckets::LoadBuckets;
 
 /// After so many bounds, a search is given up: looking at all nodes is as good.
@@ -38,6 +47,11 @@ pub(crate) struct LoadSearch {
     best: Best,
     ties: Bits,
     positions: Positions,
+    /// What nodes with scores of their own have more than those that share theirs, by place; nothing between two searches.
+    own: Vec<f64>,
+    owners: Vec<u32>,
+    /// The most that this is, of scores that all other nodes share.
+    most_of_own: f64,
 }
 
 /// The best nodes so far.
@@ -158,6 +172,59 @@ impl LoadSearch {
         self.nodes.extend(from.iter().chain(before).take(enough).map(|node| node.index() as u32));
     }
 
+    /// Nothing has been added for any node.
+    fn begin_rest(&mut self, places: usize) {
+        (self.same, self.most_of_own) = (0.0, 0.0);
+        self.own.resize(places, 0.0);
+        self.owners.drain(..).for_each(|node| self.own[node as usize] = 0.0);
+    }
+
+    /// Takes over what nodes share of a score where all are open, and what some have of their own.
+    fn share(&mut self, cluster: &Cluster, column: &mut Column, shared: &SharedScores) {
+        let SharedScores { by_value, otherwise, own } = shared;
+        let label = by_value.as_ref().and_then(|(key, _)| cluster.label_columns().get(key));
+        let numbers = label.map_or(&[][..], LabelColumn::numbers);
+        let values: &[f64] = by_value.as_ref().filter(|_| label.is_some()).map_or(&[], |(_, values)| values);
+        let number = |node: NodeId| {
+            let number = numbers.get(node.index()).copied().unwrap_or(ABSENT);
+            values.len().min(number as usize)
+        };
+        // How many nodes of each value share its score.
+        let mut sharing: Vec<usize> =
+            (0..values.len()).map(|value| label.map_or(0, |label| label.nodes(value as u32).len())).collect();
+        sharing.push(cluster.node_count() - sharing.iter().sum::<usize>());
+        own.iter().for_each(|(node, _)| sharing[number(*node)] -= 1);
+        let mut bounds = Bounds::NONE;
+        let scores = || values.iter().chain([otherwise]);
+        for (score, _) in scores().zip(&sharing).filter(|(_, nodes)| **nodes > 0) {
+            bounds.include(column.normalization, *score);
+        }
+        own.iter().for_each(|(_, score)| bounds.include(column.normalization, *score));
+        column.bounds = bounds;
+        let points = |score: &f64| column.weight * normalized(column.normalization, bounds, *score);
+        let shared: Vec<f64> = scores().map(points).collect();
+        let mut most = f64::NEG_INFINITY;
+        for (points, _) in shared.iter().zip(&sharing).filter(|(_, nodes)| **nodes > 0) {
+            most = most.max(*points);
+        }
+        for (node, score) in own {
+            let points = points(score);
+            most = most.max(points);
+            self.own[node.index()] += points - shared[number(*node)];
+            self.owners.push(node.index() as u32);
+        }
+        match by_value {
+            Some((key, _)) => {
+                column.shared = Some(SharedPoints { key: key.clone(), points: shared, most });
+            }
+            None => {
+                column.is_flat = true;
+                self.same += shared[0];
+                self.most_of_own += most - shared[0];
+            }
+        }
+    }
+
     /// Nothing was found so far.
     fn clear_best(&mut self, cluster: &Cluster) {
         self.whole.clear();
@@ -263,7 +330,7 @@ impl SignatureState {
         search.loads.clear();
         search.loads.gather(&cluster.columns().loads, &search.nodes);
         self.score_loads(search);
-        self.finish(search, Among::All);
+        self.finish(cluster, search, Among::All);
     }
 
     /// Finds out which nodes are open; whether all are, and nothing was noted about them.
@@ -321,12 +388,21 @@ impl SignatureState {
     /// if a plugin fails.
     fn score_the_rest(&mut self, cluster: &Cluster, search: &mut LoadSearch, among: Among) -> Option<()> {
         let open = if among == Among::Open { &self.open } else { &cluster.columns().there };
-        search.same = 0.0;
+        search.begin_rest(open.len());
         for column in &mut self.columns {
+            column.shared = None;
             if column.is_flat {
                 let Column { weight, normalization, bounds, .. } = column;
                 search.same += *weight * normalized(*normalization, *bounds, bounds.lowest);
-            } else if !column.is_by_load() {
+                continue;
+            }
+            if column.is_by_load() {
+                continue;
+            }
+            let shared = if among == Among::All { column.find_shared(cluster) } else { None };
+            if let Some(shared) = shared {
+                search.share(cluster, column, &shared);
+            } else {
                 column.raw.resize(open.len(), 0.0);
                 column.fill(cluster, &self.pod, open).ok()?;
                 column.bounds = Bounds::of(column.normalization, &column.raw, open);
@@ -368,25 +444,43 @@ impl SignatureState {
     ) -> Option<()> {
         // Where all nodes are open and nothing else counts, those of a bucket whose bounds meet have that total, and no bucket whose
         // highest is below the lowest of another has one of the best.
-        let meet = among == Among::All && self.the_rest().next().is_none();
+        let meet = among == Among::All && self.the_rest().next().is_none() && search.owners.is_empty();
         let mut floor = if meet { highest_of(&search.lowest) } else { f64::INFINITY };
-        let at_most: f64 = self.the_rest().map(most_points).sum();
+        let at_most = search.most_of_own + self.the_rest().map(most_points).sum::<f64>();
         for _ in 0..MAX_BOUNDS {
             let bound = highest_of(&search.highest);
             if bound == f64::NEG_INFINITY || bound + at_most < search.best.total {
                 return Some(());
             }
             self.look_at(cluster, buckets, search, floor.min(bound), meet);
-            self.finish(search, among);
+            self.finish(cluster, search, among);
             floor = f64::INFINITY;
         }
         None
     }
 
     /// Adds the rest to the totals of nodes, puts those that are not to be scored below all others, and takes note of the best.
-    fn finish(&self, LoadSearch { nodes, totals, best, positions, .. }: &mut LoadSearch, among: Among) {
+    fn finish(&self, cluster: &Cluster, search: &mut LoadSearch, among: Among) {
+        let LoadSearch { nodes, totals, best, positions, own, owners, .. } = search;
+        if among == Among::All
+            && let Some(rest) = self.rest_by_value(cluster)
+        {
+            for (node, total) in nodes.iter().zip(totals) {
+                best.note(*node, *total + rest.of(*node) + own[*node as usize]);
+            }
+            return;
+        }
         for column in self.the_rest() {
-            add_weighted_at(totals, nodes, column.weighted());
+            match &column.shared {
+                Some(shared) => {
+                    let points = PointsByValue::new(cluster, shared);
+                    totals.iter_mut().zip(&*nodes).for_each(|(total, node)| *total += points.of(*node));
+                }
+                None => add_weighted_at(totals, nodes, column.weighted()),
+            }
+        }
+        if !owners.is_empty() {
+            totals.iter_mut().zip(&*nodes).for_each(|(total, node)| *total += own[*node as usize]);
         }
         let scored = nodes.iter().zip(totals);
         match among {
@@ -404,6 +498,16 @@ impl SignatureState {
                     best.note(*node, if is_in { *total } else { f64::NEG_INFINITY });
                 }
             }
+        }
+    }
+
+    /// The rest, if nodes share all of it by one label at most.
+    fn rest_by_value<'a>(&'a self, cluster: &'a Cluster) -> Option<PointsByValue<'a>> {
+        let mut rest = self.the_rest();
+        match (rest.next(), rest.next()) {
+            (None, _) => Some(PointsByValue { numbers: &[], points: &[0.0] }),
+            (Some(only), None) => only.shared.as_ref().map(|shared| PointsByValue::new(cluster, shared)),
+            _ => None,
         }
     }
 
@@ -461,9 +565,35 @@ fn load_scores(columns: &[Column]) -> impl Iterator<Item = (f64, &dyn LoadScore)
 
 /// The most that a column is worth to an open node.
 fn most_points(column: &Column) -> f64 {
+    if let Some(shared) = &column.shared {
+        return shared.most;
+    }
     let Bounds { lowest, highest } = column.bounds;
     let points = |raw| column.weight * normalized(column.normalization, column.bounds, raw);
     points(lowest).max(points(highest))
+}
+
+/// The points that nodes share, by place.
+#[derive(Clone, Copy)]
+struct PointsByValue<'a> {
+    /// The value that each node has of a label.
+    numbers: &'a [u32],
+    points: &'a [f64],
+}
+
+impl<'a> PointsByValue<'a> {
+    fn new(cluster: &'a Cluster, SharedPoints { key, points, .. }: &'a SharedPoints) -> Self {
+        let label = cluster.label_columns().get(key);
+        Self { numbers: label.map_or(&[], LabelColumn::numbers), points }
+    }
+}
+
+impl PointsByValue<'_> {
+    #[inline(always)]
+    fn of(&self, node: u32) -> f64 {
+        let number = self.numbers.get(node as usize).copied().unwrap_or(ABSENT);
+        self.points[(self.points.len() - 1).min(number as usize)]
+    }
 }
 
 fn add(totals: &mut [f64], weight: f64, column: &[f64]) {

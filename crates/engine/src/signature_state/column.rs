@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{Cells, LoadScore, Normalization, PluginFailed, RawScores, ScorePart},
+    fast::{Cells, LoadScore, Normalization, PluginFailed, RawScores, ScorePart, SharedScores},
     vector::{Bounds, WeightedColumn, normalized},
 };
 use supercargo_model::{Cluster, Name, NodeId, Pod, changes::PodChange};
@@ -28,6 +28,17 @@ pub(super) struct Column {
     pub(super) stale: bool,
     /// In a search by load: it is worth the same to all nodes.
     pub(super) is_flat: bool,
+    /// In a search by load: what nodes share of it, instead of `raw`.
+    pub(super) shared: Option<SharedPoints>,
+}
+
+/// What nodes share of a score: its points by the value of a label. Nodes with scores of their own are told apart elsewhere.
+pub(super) struct SharedPoints {
+    pub(super) key: Name,
+    /// By the number of the value; the last is that of nodes without the label.
+    pub(super) points: Vec<f64>,
+    /// The most that it is worth to a node.
+    pub(super) most: f64,
 }
 
 impl Column {
@@ -40,7 +51,9 @@ impl Column {
             _ => spare.pop().unwrap_or_default(),
         };
         let reads_open = match &scores {
-            RawScores::Constant(_) | RawScores::Fixed(_) | RawScores::ByNode(_) => false,
+            RawScores::Constant(_) | RawScores::Fixed(_) | RawScores::Shared(_) | RawScores::ByNode(_) => {
+                false
+            }
             RawScores::ByDomain(part) => part.reads_open(),
             RawScores::AmongOpen(_) | RawScores::Opaque(_) => true,
         };
@@ -56,6 +69,7 @@ impl Column {
             values: Vec::new(),
             stale: true,
             is_flat: false,
+            shared: None,
         }
     }
 
@@ -69,6 +83,7 @@ impl Column {
         let raw = &mut self.raw;
         match &mut self.scores {
             RawScores::Constant(_) | RawScores::Fixed(_) => {}
+            RawScores::Shared(scores) => scores.fill(cluster, raw),
             RawScores::ByNode(part) => part.fill(cluster, raw),
             RawScores::ByDomain(part) => part.fill(cluster, open, raw),
             RawScores::AmongOpen(part) => part.fill(cluster, open, raw),
@@ -120,6 +135,15 @@ impl Column {
     /// All raw scores are 0 for now.
     pub(super) fn is_silent(&self) -> bool {
         matches!(&self.scores, RawScores::ByDomain(part) if part.is_silent())
+    }
+
+    /// What nodes share of it where all are open; `None` if it has to be worked out for each.
+    pub(super) fn find_shared(&self, cluster: &Cluster) -> Option<SharedScores> {
+        match &self.scores {
+            RawScores::Shared(shared) => Some(shared.clone()),
+            RawScores::ByDomain(part) => part.shared(cluster),
+            _ => None,
+        }
     }
 
     /// The score, where it follows from nothing but what is taken of nodes, and needs no normalization.

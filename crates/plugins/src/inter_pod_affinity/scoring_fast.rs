@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::fast::{
-    Cells, Compiled, DomainScore, FastScore, Normalization, RawScores, ScorePart,
+    Cells, Compiled, DomainScore, FastScore, Normalization, RawScores, ScorePart, SharedScores,
 };
 use supercargo_model::{
     Cluster, Name, NodeId, Pod,
@@ -12,13 +12,16 @@ use supercargo_model::{
     pod_classes::{PodClass, TermAbout},
 };
 
-use crate::domain_sums::{DomainSums, Remembered};
+use crate::domain_sums::{DomainSums, Remembered, sum_by_node};
 
 use super::{
     InterPodAffinity,
     scoring::{Preferences, prefers_nothing},
     terms::{ByKey, met_by_terms_about},
 };
+
+/// If more than one of so many nodes has a score of its own, a column is as good.
+const FEW_OF_ALL: usize = 4;
 
 /// Preferences, for pods of one signature.
 struct Preferred {
@@ -182,6 +185,40 @@ impl DomainScore for Preferred {
 
     fn is_uniform(&self, cluster: &Cluster) -> bool {
         self.met_by_classes(cluster).is_empty()
+    }
+
+    fn shared(&self, cluster: &Cluster) -> Option<SharedScores> {
+        let mut by_value: Option<(Name, Vec<f64>)> = None;
+        let mut own: Vec<(NodeId, f64)> = Vec::new();
+        for (key, class, worth) in self.met_by_classes(cluster) {
+            let Some(label) = cluster.label_columns().get(&key) else {
+                continue;
+            };
+            let counted = class.nodes().map(|(node, count)| (node, worth as f64 * f64::from(count)));
+            let counted = counted.filter(|(node, _)| label.of(*node) != ABSENT);
+            if label.range() <= SharedScores::MAX_VALUES {
+                let (of, sums) = by_value.get_or_insert_with(|| (key.clone(), vec![0.0; label.range()]));
+                if *of != key {
+                    return None;
+                }
+                counted.for_each(|(node, worth)| sums[label.of(node) as usize] += worth);
+                continue;
+            }
+            for (node, worth) in counted {
+                own.extend(label.nodes(label.of(node)).iter().map(|other| (*other, worth)));
+                if own.len() * FEW_OF_ALL > cluster.node_count() {
+                    return None;
+                }
+            }
+        }
+        let label = by_value.as_ref().and_then(|(key, _)| cluster.label_columns().get(key));
+        let shared = |node: NodeId| {
+            let (number, (_, sums)) = (label?.of(node), by_value.as_ref()?);
+            sums.get(number as usize).copied()
+        };
+        let own = sum_by_node(own.into_iter()).into_iter();
+        let own = own.map(|(node, sum)| (node, sum + shared(node).unwrap_or(0.0))).collect();
+        Some(SharedScores { by_value, otherwise: 0.0, own })
     }
 
     fn reads_open(&self) -> bool {

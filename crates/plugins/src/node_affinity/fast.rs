@@ -1,12 +1,12 @@
 //! The fast form: nodes are found by their labels rather than asked one by one.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use supercargo_framework::{
     Status,
     fast::{
         CLOSED, Compiled, FastFilter, FastScore, FilterPart, NodeFilter, Normalization, OPEN, RawScores,
-        ScorePart,
+        ScorePart, SharedScores,
     },
 };
 use supercargo_model::{
@@ -106,12 +106,38 @@ impl FastScore for NodeAffinity {
         if preferred.is_empty() && self.added.preferred.is_empty() {
             return Compiled::Idle;
         }
-        let scores = RawScores::Fixed(self.scores(cluster, pod));
+        let scores = match self.shared_scores(cluster, pod) {
+            Some(shared) => RawScores::Shared(shared),
+            None => RawScores::Fixed(self.scores(cluster, pod)),
+        };
         Compiled::Part(scores.normalized(Normalization::Proportional))
     }
 }
 
 impl NodeAffinity {
+    /// The same where all preferences are about values of one label; `None` if they are not.
+    fn shared_scores(&self, cluster: &Cluster, pod: &Pod) -> Option<SharedScores> {
+        let preferred = &pod.spec.node_affinity.preferred;
+        let mut terms = self.added.preferred.iter().chain(preferred).filter(|term| counts(term)).peekable();
+        let key = terms.peek()?.preference.match_expressions.first()?.key.clone();
+        let label = cluster.label_columns().get(&key)?;
+        if label.range() > SharedScores::MAX_VALUES {
+            return None;
+        }
+        let mut by_value = vec![0.0; label.range()];
+        for term in terms {
+            match (&term.preference.match_expressions[..], &term.preference.match_fields[..]) {
+                ([only], []) if only.operator == Operator::In && only.key == key => {
+                    let numbers: BTreeSet<u32> =
+                        only.values.iter().filter_map(|value| label.number(value)).collect();
+                    numbers.iter().for_each(|number| by_value[*number as usize] += f64::from(term.weight));
+                }
+                _ => return None,
+            }
+        }
+        Some(SharedScores { by_value: Some((key, by_value)), ..SharedScores::default() })
+    }
+
     /// What the preferences that each node meets are worth together, by place.
     pub(super) fn scores(&self, cluster: &Cluster, pod: &Pod) -> Vec<f64> {
         let mut scores = vec![0.0; cluster.columns().len()];

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{Cells, Compiled, DomainScore, FastScore, Normalization, OPEN, RawScores, ScorePart},
+    fast::{
+        Cells, Compiled, DomainScore, FastScore, Normalization, OPEN, RawScores, ScorePart, SharedScores,
+    },
     vector::vectorized,
 };
 use supercargo_model::{
@@ -14,7 +16,7 @@ use supercargo_model::{
     pod_classes::PodClass,
 };
 
-use crate::domain_sums::{DomainSums, Remembered};
+use crate::domain_sums::{DomainSums, Remembered, sum_by_node};
 
 use super::{
     Constraint, Formula, PodTopologySpread, any_key_is_absent, has_all_keys,
@@ -307,6 +309,49 @@ impl DomainScore for Soft {
     fn is_uniform(&self, cluster: &Cluster) -> bool {
         let counts_nobody = |i| self.counted_classes(i, cluster).next().is_none();
         self.is_everywhere(cluster) && (0..self.constraints.len()).all(counts_nobody)
+    }
+
+    fn shared(&self, cluster: &Cluster) -> Option<SharedScores> {
+        let only = |of_hosts: bool| {
+            let mut found =
+                (0..self.constraints.len()).filter(|i| is_host(&self.constraints[*i]) == of_hosts);
+            let first = found.next();
+            found.next().is_none().then_some(first)
+        };
+        // One of each kind, or none.
+        let (wide, host) = (only(false)?, only(true)?);
+        let label = wide.and_then(|i| column(cluster, &self.constraints[i]));
+        let range = label.map_or(0, LabelColumn::range);
+        if range > SharedScores::MAX_VALUES || !self.is_everywhere(cluster) {
+            return None;
+        }
+        let mut in_domains = vec![0.0; range];
+        if let (Some(i), Some(label)) = (wide, label) {
+            for (node, count) in self.counted_classes(i, cluster).flat_map(PodClass::nodes) {
+                if self.constraints[i].includes(&self.required, &self.pod.spec, cluster.node_at(node)) {
+                    in_domains[label.of(node) as usize] += f64::from(count);
+                }
+            }
+        }
+        let on_hosts = host.into_iter().flat_map(|i| self.counted_classes(i, cluster));
+        let on_hosts = sum_by_node(on_hosts.flat_map(PodClass::nodes).map(|(node, n)| (node, f64::from(n))));
+
+        let domains = label
+            .map_or(0, |label| (0..range as u32).filter(|value| !label.nodes(*value).is_empty()).count());
+        let term = |i: usize, domains| Term::new(&self.constraints[i], domains);
+        let wide_term = wide.map(|i| term(i, domains));
+        let host_term = host.map(|i| term(i, cluster.node_count()));
+        let raw = |in_domain: f64, on_host: f64| {
+            let of = |term: Option<Term>, count| term.map_or(0.0, |term| term.of(count));
+            raw_score(of(wide_term, in_domain) + of(host_term, on_host))
+        };
+        let in_domain = |node| label.map_or(0.0, |label| in_domains[label.of(node) as usize]);
+        let own = on_hosts.into_iter().map(|(node, on_host)| (node, raw(in_domain(node), on_host)));
+        let by_value = wide.map(|i| {
+            let values = in_domains.iter().map(|count| raw(*count, 0.0));
+            (self.constraints[i].topology_key.clone(), values.collect())
+        });
+        Some(SharedScores { by_value, otherwise: raw(0.0, 0.0), own: own.collect() })
     }
 
     fn reads_open(&self) -> bool {

@@ -8,7 +8,7 @@ use supercargo_framework::{
     Detail, Prepared, ScoreInput, Status, Verdict,
     details::RefusalKind,
     event::{ActionType, EventInterest, EventResource},
-    fast::{Compiled, FastFilter, FastScore, FilterPart, Normalization, RawScores, ScorePart},
+    fast::{Compiled, FastFilter, FastScore, FilterPart, Normalization, RawScores, ScorePart, SharedScores},
     normalize,
     points::{Filter, NormalizeScore, PreScore, PreScoreOutcome, Requeue, ScoreNode},
 };
@@ -107,12 +107,13 @@ impl FastFilter for TaintToleration {
 
 /// How many taints of each node a pod would rather avoid.
 fn unwelcome(columns: &Columns, pod: &Pod) -> RawScores {
-    if columns.tainted.soft == 0 {
+    if columns.soft_tainted.is_empty() {
         return RawScores::Constant(0.0);
     }
     let tolerations = soft_tolerations(pod);
     if tolerations.is_empty() {
-        return RawScores::Fixed(columns.soft_taints.clone());
+        let own = columns.soft_tainted.iter().map(|node| (node, columns.soft_taints[node.index()]));
+        return RawScores::Shared(SharedScores { own: own.collect(), ..SharedScores::default() });
     }
     let by_class: Vec<f64> = (columns.taint_classes.iter())
         .map(|class| count_unwelcome(&class.taints, &tolerations) as f64)
