@@ -175,42 +175,36 @@ impl LoadSearch {
     /// Nothing has been added for any node.
     fn begin_rest(&mut self, places: usize) {
         (self.same, self.most_of_own) = (0.0, 0.0);
-        self.own.resize(places, 0.0);
         self.owners.drain(..).for_each(|node| self.own[node as usize] = 0.0);
+        self.own.resize(places, 0.0);
     }
 
     /// Takes over what nodes share of a score where all are open, and what some have of their own.
     fn share(&mut self, cluster: &Cluster, column: &mut Column, shared: &SharedScores) {
         let SharedScores { by_value, otherwise, own } = shared;
         let label = by_value.as_ref().and_then(|(key, _)| cluster.label_columns().get(key));
-        let numbers = label.map_or(&[][..], LabelColumn::numbers);
         let values: &[f64] = by_value.as_ref().filter(|_| label.is_some()).map_or(&[], |(_, values)| values);
         let number = |node: NodeId| {
-            let number = numbers.get(node.index()).copied().unwrap_or(ABSENT);
+            let number = label.map_or(ABSENT, |label| label.of(node));
             values.len().min(number as usize)
         };
-        // How many nodes of each value share its score.
-        let mut sharing: Vec<usize> =
-            (0..values.len()).map(|value| label.map_or(0, |label| label.nodes(value as u32).len())).collect();
+        let nodes_with = |value: usize| label.map_or(0, |label| label.nodes(value as u32).len());
+        // How many nodes of each value share its score; the last are those without the label.
+        let mut sharing: Vec<usize> = (0..values.len()).map(nodes_with).collect();
         sharing.push(cluster.node_count() - sharing.iter().sum::<usize>());
         own.iter().for_each(|(node, _)| sharing[number(*node)] -= 1);
-        let mut bounds = Bounds::NONE;
-        let scores = || values.iter().chain([otherwise]);
-        for (score, _) in scores().zip(&sharing).filter(|(_, nodes)| **nodes > 0) {
-            bounds.include(column.normalization, *score);
-        }
-        own.iter().for_each(|(_, score)| bounds.include(column.normalization, *score));
-        column.bounds = bounds;
-        let points = |score: &f64| column.weight * normalized(column.normalization, bounds, *score);
-        let shared: Vec<f64> = scores().map(points).collect();
-        let mut most = f64::NEG_INFINITY;
-        for (points, _) in shared.iter().zip(&sharing).filter(|(_, nodes)| **nodes > 0) {
-            most = most.max(*points);
-        }
+
+        let scores: Vec<f64> = values.iter().chain([otherwise]).copied().collect();
+        let in_use = scores.iter().zip(&sharing).filter(|(_, nodes)| **nodes > 0).map(|(score, _)| *score);
+        let in_use = || in_use.clone().chain(own.iter().map(|(_, score)| *score));
+        column.bounds = Bounds::NONE;
+        in_use().for_each(|score| column.bounds.include(column.normalization, score));
+        let Column { weight, normalization, bounds, .. } = *column;
+        let points = |score: f64| weight * normalized(normalization, bounds, score);
+        let most = in_use().map(points).fold(f64::NEG_INFINITY, f64::max);
+        let shared: Vec<f64> = scores.iter().map(|score| points(*score)).collect();
         for (node, score) in own {
-            let points = points(score);
-            most = most.max(points);
-            self.own[node.index()] += points - shared[number(*node)];
+            self.own[node.index()] += points(*score) - shared[number(*node)];
             self.owners.push(node.index() as u32);
         }
         match by_value {
