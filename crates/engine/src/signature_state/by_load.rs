@@ -194,17 +194,23 @@ impl LoadSearch {
         sharing.push(cluster.node_count() - sharing.iter().sum::<usize>());
         own.iter().for_each(|(node, _)| sharing[number(*node)] -= 1);
 
-        let scores: Vec<f64> = values.iter().chain([otherwise]).copied().collect();
-        let in_use = scores.iter().zip(&sharing).filter(|(_, nodes)| **nodes > 0).map(|(score, _)| *score);
-        let in_use = || in_use.clone().chain(own.iter().map(|(_, score)| *score));
+        let scores = || values.iter().chain([otherwise]).copied();
+        let in_use = || scores().zip(&sharing).filter(|(_, nodes)| **nodes > 0).map(|(score, _)| score);
         column.bounds = Bounds::NONE;
-        in_use().for_each(|score| column.bounds.include(column.normalization, score));
+        let all = in_use().chain(own.iter().map(|(_, score)| *score));
+        all.for_each(|score| column.bounds.include(column.normalization, score));
         let Column { weight, normalization, bounds, .. } = *column;
         let points = |score: f64| weight * normalized(normalization, bounds, score);
-        let most = in_use().map(points).fold(f64::NEG_INFINITY, f64::max);
-        let shared: Vec<f64> = scores.iter().map(|score| points(*score)).collect();
+        let shared: Vec<f64> = scores().map(points).collect();
+        let mut most = in_use().map(points).fold(f64::NEG_INFINITY, f64::max);
+        // Many have the same as the one before.
+        let mut last = (f64::NAN, 0.0);
         for (node, score) in own {
-            self.own[node.index()] += points(*score) - shared[number(*node)];
+            if *score != last.0 {
+                last = (*score, points(*score));
+                most = most.max(last.1);
+            }
+            self.own[node.index()] += last.1 - shared[number(*node)];
             self.owners.push(node.index() as u32);
         }
         match by_value {
@@ -393,9 +399,10 @@ impl SignatureState {
             if column.is_by_load() {
                 continue;
             }
-            let shared = if among == Among::All { column.find_shared(cluster) } else { None };
+            let shared = if among == Among::All { column.take_shared(cluster) } else { None };
             if let Some(shared) = shared {
                 search.share(cluster, column, &shared);
+                column.put_back(shared);
             } else {
                 column.raw.resize(open.len(), 0.0);
                 column.fill(cluster, &self.pod, open).ok()?;

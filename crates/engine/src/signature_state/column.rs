@@ -137,12 +137,20 @@ impl Column {
         matches!(&self.scores, RawScores::ByDomain(part) if part.is_silent())
     }
 
-    /// What nodes share of it where all are open; `None` if it has to be worked out for each.
-    pub(super) fn find_shared(&self, cluster: &Cluster) -> Option<SharedScores> {
-        match &self.scores {
-            RawScores::Shared(shared) => Some(shared.clone()),
+    /// What nodes share of it where all are open; `None` if it has to be worked out for each. Where that is all there is to the
+    /// score, it has to be put back.
+    pub(super) fn take_shared(&mut self, cluster: &Cluster) -> Option<SharedScores> {
+        match &mut self.scores {
+            RawScores::Shared(shared) => Some(std::mem::take(shared)),
             RawScores::ByDomain(part) => part.shared(cluster),
             _ => None,
+        }
+    }
+
+    /// Puts back what was taken.
+    pub(super) fn put_back(&mut self, taken: SharedScores) {
+        if let RawScores::Shared(shared) = &mut self.scores {
+            *shared = taken;
         }
     }
 

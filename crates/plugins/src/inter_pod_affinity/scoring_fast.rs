@@ -22,6 +22,8 @@ use super::{
 
 /// If more than one of so many nodes has a score of its own, a column is as good.
 const FEW_OF_ALL: usize = 4;
+/// How many classes are compared with each other.
+const FEW_CLASSES: usize = 8;
 
 /// Preferences, for pods of one signature.
 struct Preferred {
@@ -115,6 +117,20 @@ impl Preferred {
     }
 }
 
+/// What pods of a class are worth by one topology key, once each: their terms and ours are often about each other.
+fn sum_by_class(met: Vec<(Name, &PodClass, i64)>) -> Vec<(Name, &PodClass, i64)> {
+    let mut sums: Vec<(Name, &PodClass, i64)> = Vec::with_capacity(met.len());
+    for (key, class, worth) in met {
+        // Few have many: then they stay apart.
+        let mut lately = sums.iter_mut().rev().take(FEW_CLASSES);
+        match lately.find(|(other, of, _)| std::ptr::eq(*of, class) && *other == key) {
+            Some((.., sum)) => *sum += worth,
+            None => sums.push((key, class, worth)),
+        }
+    }
+    sums
+}
+
 /// Changes the sums by what a pod is worth; `None` if they do not know a topology, or too many nodes differ.
 fn change(sums: &mut DomainSums, node: NodeId, met: &ByKey, sign: i64) -> Option<()> {
     for (key, worth) in &met.0 {
@@ -190,7 +206,7 @@ impl DomainScore for Preferred {
     fn shared(&self, cluster: &Cluster) -> Option<SharedScores> {
         let mut by_value: Option<(Name, Vec<f64>)> = None;
         let mut own: Vec<(NodeId, f64)> = Vec::new();
-        for (key, class, worth) in self.met_by_classes(cluster) {
+        for (key, class, worth) in sum_by_class(self.met_by_classes(cluster)) {
             let Some(label) = cluster.label_columns().get(&key) else {
                 continue;
             };
