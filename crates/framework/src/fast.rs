@@ -234,10 +234,14 @@ pub trait DomainScore: Send + Sync {
     fn is_silent(&self) -> bool;
 
     /// Whether all nodes have the same raw score, whichever are open: it is found out without a column.
-    fn is_uniform(&self, cluster: &Cluster) -> bool;
+    fn is_uniform(&self, _: &Cluster) -> bool {
+        false
+    }
 
     /// The raw scores where all nodes are open, if many nodes share them; `None` if a column is needed.
-    fn shared(&self, cluster: &Cluster) -> Option<SharedScores>;
+    fn shared(&self, _: &Cluster) -> Option<SharedScores> {
+        None
+    }
 
     /// Whether the raw scores also change with which nodes are open.
     fn reads_open(&self) -> bool;

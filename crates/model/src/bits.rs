@@ -156,4 +156,12 @@ mod tests {
         let expected: Vec<f64> = (0..70).map(|n| if n < 65 { 3.0 } else { 1.0 }).collect();
         assert_eq!(table, expected);
     }
+
+    #[test]
+    fn the_nth_is_found_across_words() {
+        let set: Bits = [3, 5, 63, 64, 200].into_iter().collect();
+        let found: Vec<Option<usize>> = (0..6).map(|n| set.nth(n)).collect();
+        assert_eq!(found, [Some(3), Some(5), Some(63), Some(64), Some(200), None]);
+        assert_eq!(Bits::default().nth(0), None);
+    }
 }

@@ -169,3 +169,85 @@ impl<P: ScoreNode> NodeScore for NodeByNode<P> {
         self.plugin.score_node(input, cluster.node_at(node)).unwrap_or(0) as f64
     }
 }
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use supercargo_framework::fast::{Compiled, FastScore, RawScores};
+    use supercargo_model::{
+        columns::{LoadColumns, deviation_of_shares},
+        random::Random,
+        testing::pod,
+    };
+
+    use super::*;
+
+    const CPU: f64 = 32_000.0;
+    const MEMORY: f64 = 128.0 * 1024.0 * 1024.0 * 1024.0;
+
+    /// Loads of nodes that have the same: shares of cpu and memory that are taken, and some more that counts by default.
+    fn loads(taken: &[[f64; 4]]) -> LoadColumns {
+        let mut loads = LoadColumns::default();
+        for [cpu, memory, more_cpu, more_memory] in taken {
+            for (column, all, used) in [
+                (&mut loads.cpu, CPU, (cpu * CPU).trunc()),
+                (&mut loads.memory, MEMORY, (memory * MEMORY).trunc()),
+                (&mut loads.pods, 110.0, 0.0),
+            ] {
+                column.allocatable.push(all);
+                column.inverse.push(1.0 / all);
+                column.used.push(used);
+            }
+            loads.cpu_or_default.push(((cpu + more_cpu) * CPU).trunc());
+            loads.memory_or_default.push(((memory + more_memory) * MEMORY).trunc());
+            let share = |column: &[f64], all: f64| column[column.len() - 1] / all;
+            let (cpu, memory) = (share(&loads.cpu.used, CPU), share(&loads.memory.used, MEMORY));
+            loads.deviation.push(deviation_of_shares(cpu, memory));
+        }
+        loads
+    }
+
+    /// Whatever is taken of a node between two bounds, its score lies between those that the plugin tells.
+    pub(crate) fn check_bounds<P: FastScore>(plugin: Arc<P>) {
+        let mut random = Random(7);
+        let mut share = |below: f64| random.below(1 << 20) as f64 / f64::from(1 << 20) * below;
+        for _ in 0..200 {
+            let requests =
+                [format!("{}m", (share(8.0) * 1000.0) as u32), format!("{}Mi", (share(8.0) * 1024.0) as u32)];
+            let pod = pod("p").container(&[("cpu", &requests[0]), ("memory", &requests[1])]).pod();
+            let Compiled::Part(part) = plugin.clone().compile_score(&Cluster::default(), &pod) else {
+                panic!("a fast form");
+            };
+            let RawScores::ByNode(part) = part.scores else {
+                panic!("a score by node");
+            };
+            let part = part.by_load().expect("a score by load");
+            // Up to more than there is, within steps of 3 %, and some that are no step at all.
+            let from = [share(1.1), share(1.1), share(0.1), share(0.1)];
+            let widest = if share(1.0) < 0.1 { 0.0 } else { 0.03 };
+            let taken: Vec<[f64; 4]> = (0..50).map(|_| from.map(|from| from + share(widest))).collect();
+            let nodes = loads(&taken);
+            let (mut least, mut most) = (loads(&taken[..1]), loads(&taken[..1]));
+            for node in 0..nodes.len() {
+                least.merge(0, &nodes, node, f64::min);
+                most.merge(0, &nodes, node, f64::max);
+            }
+            let (mut lowest, mut highest, mut scores) = ([0.0], [0.0], vec![0.0; nodes.len()]);
+            part.bounds(&least, &most, &mut lowest, &mut highest);
+            part.fill(&nodes, &mut scores);
+            for (score, taken) in scores.iter().zip(&taken) {
+                let is_between = lowest[0] <= *score && *score <= highest[0];
+                assert!(
+                    is_between,
+                    "{score} in {lowest:?} to {highest:?}, {taken:?} taken, {requests:?} wanted"
+                );
+            }
+            if widest == 0.0 {
+                assert_eq!(
+                    (lowest, highest),
+                    ([scores[0]], [scores[0]]),
+                    "{from:?} taken, {requests:?} wanted"
+                );
+            }
+        }
+    }
+}

@@ -319,3 +319,26 @@ proptest! {
         prop_assert_eq!(cluster.order().len(), cluster.node_count());
     }
 }
+
+#[test]
+fn nodes_with_taints_are_counted_as_they_come_change_and_go() {
+    let mut cluster = Cluster::default();
+    let tainted = |name: &str, effects: &[&str], cordoned: bool| {
+        let taints: Vec<String> =
+            effects.iter().map(|effect| format!("{{key: k, effect: {effect}}}")).collect();
+        node(name, "", &format!("spec: {{unschedulable: {cordoned}, taints: [{}]}}", taints.join(", ")))
+    };
+    // Cordoned, with taints that keep pods off, and how many of those that ask them to stay away each place has.
+    let counts = |cluster: &Cluster| {
+        let columns = cluster.columns();
+        let soft: Vec<usize> = columns.soft_tainted.iter().map(|node| node.index()).collect();
+        (columns.tainted.cordoned, columns.tainted.repelling, columns.soft_taints.clone(), soft)
+    };
+    cluster.put_node(tainted("a", &["PreferNoSchedule", "NoExecute"], true));
+    cluster.put_node(tainted("b", &["PreferNoSchedule", "PreferNoSchedule"], false));
+    assert_eq!(counts(&cluster), (1, 1, vec![1.0, 2.0], vec![0, 1]));
+    cluster.put_node(tainted("b", &["NoSchedule"], false));
+    assert_eq!(counts(&cluster), (1, 2, vec![1.0, 0.0], vec![0]));
+    cluster.remove(Kind::Node, &Key::new("", "a"));
+    assert_eq!(counts(&cluster), (0, 1, vec![0.0, 0.0], vec![]));
+}

@@ -1,7 +1,10 @@
+use std::sync::Arc;
+
 use supercargo_manifest::Source;
 use supercargo_model::testing::{cluster, node, pod};
 
 use super::*;
+use crate::fast_parts::testing::check_bounds;
 use supercargo_framework::testing::plain_score;
 
 fn with_args(text: &str) -> Result<NodeResourcesBalancedAllocation, Problems> {
@@ -157,4 +160,9 @@ fn bad_arguments_are_told_with_their_place() {
         };
         assert_eq!(paths, *expected, "{text}");
     }
+}
+
+#[test]
+fn nodes_of_which_about_as_much_is_taken_score_between_bounds() {
+    check_bounds(Arc::new(with_args("{}").unwrap()));
 }

@@ -1,9 +1,12 @@
+use std::sync::Arc;
+
 use serde_json::json;
 use supercargo_framework::{event::Change, points::Score};
 use supercargo_manifest::Source;
 use supercargo_model::testing::{Builder, cluster, node, pod};
 
 use super::*;
+use crate::fast_parts::testing::check_bounds;
 use supercargo_framework::testing::{by_name, plain_score};
 
 fn with_args<T>(text: &str, new: impl Fn(&Args<'_>) -> Result<T, Problems>) -> Result<T, Problems> {
@@ -510,4 +513,13 @@ fn nodes_that_could_hold_the_pod_and_grew_help() {
     assert!(!helps(Some(has("3", "2")), has("2", "1")), "it shrank");
     assert!(!helps(Some(has("2", "1")), has("2", "1").allocatable("memory", "9Gi")), "unwanted");
     assert!(!helps(Some(has("1", "0")), has("1", "1")), "still too small");
+}
+
+#[test]
+fn nodes_of_which_about_as_much_is_taken_score_between_bounds() {
+    for strategy in ["LeastAllocated", "MostAllocated"] {
+        let resources = "[{name: cpu, weight: 3}, {name: memory, weight: 1}]";
+        let text = format!("{{scoringStrategy: {{type: {strategy}, resources: {resources}}}}}");
+        check_bounds(Arc::new(with_args(&text, NodeResourcesFit::new).unwrap()));
+    }
 }
