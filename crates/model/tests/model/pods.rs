@@ -208,6 +208,24 @@ fn defaults_of_what_is_not_written() {
 }
 
 #[test]
+fn only_a_condition_that_holds_says_that_a_pod_was_preempted() {
+    // (type, status, reason, whether it was preempted)
+    let cases = [
+        ("DisruptionTarget", "\"True\"", "PreemptionByScheduler", true),
+        ("DisruptionTarget", "\"False\"", "PreemptionByScheduler", false),
+        ("DisruptionTarget", "\"True\"", "EvictionByEvictionAPI", false),
+        ("Ready", "\"True\"", "PreemptionByScheduler", false),
+    ];
+    for (kind, status, reason, expected) in cases {
+        let ready = "{type: Initialized, status: \"True\", reason: Whatever}";
+        let condition = format!("{{type: {kind}, status: {status}, reason: {reason}}}");
+        let pod = pod("p", &format!("status: {{conditions: [{ready}, {condition}]}}"));
+        assert_eq!(pod.preempted, expected, "{condition}");
+    }
+    assert!(!pod("p", "status: {conditions: []}").preempted);
+}
+
+#[test]
 fn a_null_selector_is_an_absent_one() {
     let with = |selector: &str| {
         let constraint =
