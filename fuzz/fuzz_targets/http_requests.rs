@@ -46,8 +46,8 @@ thread_local! {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    // Whoever writes it knows it, and may be quoted.
-    if tells_secret(bytes) {
+    // Whoever writes it knows it, and may be quoted: methods in lower case, as the verbs of reviews are.
+    if tells_secret(bytes) || tells_secret(&bytes.to_ascii_lowercase()) {
         return;
     }
     let reviewer = Arc::new(KnowsOne::default());

@@ -148,8 +148,10 @@ mod tests {
             let signal = BindingSignal::new(waits, prepares);
             assert_eq!(signal.clone().call_off(CalledOff::Preempted("P".into())), called_off);
             assert_eq!(signal.commit().is_err(), called_off);
+            assert_eq!(signal.is_committed(), !called_off);
             let signal = BindingSignal::new(waits, prepares);
             assert_eq!(signal.commit(), Ok(()));
+            assert!(signal.is_committed());
             assert!(!signal.call_off(CalledOff::Preempted("P".into())));
         }
     }

@@ -4,9 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use supercargo_engine::{Engine, EngineProfile, Outcome, Placement, Settings, TieBreak, nodes_to_find};
-use supercargo_model::testing::{Builder, cluster, node, pod};
+use supercargo_framework::{Prepared, Status, Verdict, points::Filter, registry::define};
+use supercargo_model::{
+    Cluster, NodeInfo, Pod,
+    testing::{Builder, cluster, node, pod},
+};
 
-use crate::support::{DEFAULT_PLUGINS, decide, default_profile, engine, engine_with, feasible, profile};
+use crate::support::{
+    DEFAULT_PLUGINS, decide, default_profile, engine, engine_with, feasible, profile, profile_of,
+};
 
 fn sized(name: &str, cpu: &str) -> Builder {
     node(name).allocatable("cpu", cpu).allocatable("memory", "8Gi")
@@ -298,5 +304,32 @@ fn how_many_feasible_nodes_are_enough() {
     ];
     for (percentage, nodes, minimum, expected) in cases {
         assert_eq!(nodes_to_find(percentage, nodes, minimum), expected, "{percentage}% of {nodes}");
+    }
+}
+
+/// Has no fast form, and breaks on one node.
+struct Breaks;
+
+impl Filter for Breaks {
+    fn filter(&self, _: &Prepared, _: &Cluster, _: &Pod, node: &NodeInfo) -> Verdict {
+        if &**node.name() == "b" { Err(Status::error("it broke")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_plugin_that_breaks_on_a_node_does_not_refuse_it() {
+    let mut registry = supercargo_plugins::registry();
+    registry.add(define("Breaks", |_| Ok(Breaks)).filter());
+    let plugins = [("PrioritySort", 0), ("Breaks", 0), ("NodeResourcesFit", 1), ("DefaultBinder", 0)];
+    let profile = profile_of(&registry, "default-scheduler", &plugins, &[]);
+    let mut engine = Engine::new(cluster([sized("a", "4"), sized("b", "4")]), [profile], Settings::default());
+    // The first of a template, and those that what is kept of it is used for.
+    for i in 0..4 {
+        let waits = engine.admit(wants(&format!("p{i}"), "1").pod());
+        let Some(Placement::Decided(decided)) = engine.place(&waits) else { panic!("pod {i} got a node") };
+        assert!(
+            matches!(&decided.outcome, Outcome::Error { message } if message.contains("it broke")),
+            "pod {i}"
+        );
     }
 }

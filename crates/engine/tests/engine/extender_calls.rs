@@ -282,6 +282,8 @@ fn where_room_is_made() {
         (one(), vec![], none),
         (one(), vec![proposal("a", &[])], no_victims),
         (may_fail(), vec![proposal("a", &[]), proposal("b", &["two"])], "b two"),
+        // Of one that may fail, a proposal that cannot be is left out: two is not on a.
+        (may_fail(), vec![proposal("a", &["two"]), proposal("b", &["two"])], "b two"),
         // Both extenders give the same answer: the second sees what the first left.
         (vec![preempter("one"), preempter("two")], vec![proposal("b", &["two"])], "b two"),
     ];

@@ -58,7 +58,7 @@ pub(crate) fn event(
         }
         0 | 1 => {
             let i = random.below(scene.nodes);
-            cluster.put_node(node(random, i));
+            cluster.put_node(node(random, scene, i));
         }
         2 => cluster.remove(Kind::Node, &Key::new("", format!("n{}", random.below(scene.nodes)))),
         3 => {

@@ -48,6 +48,8 @@ struct Scene {
     nodes: usize,
     /// Little but pods changes.
     calm: bool,
+    /// Every node has the labels of all topologies, its own name among them: then nodes are scored by cell.
+    labelled: bool,
     /// Not all nodes are looked at.
     sampled: bool,
     /// Room is kept for some pods.
@@ -72,6 +74,7 @@ impl Scene {
         Self {
             nodes: if small { 14 } else { 70 },
             calm: !small,
+            labelled: seed / 5 % 2 == 1,
             sampled: seed % 3 == 1,
             nominations: seed % 4 == 2,
             odd: seed.is_multiple_of(4),
@@ -249,7 +252,7 @@ fn engine(seed: u64, scene: &Scene, extenders: Vec<ExtenderRole>) -> Engine {
     let mut random = Random(seed);
     let mut cluster = Cluster::default();
     for i in 0..scene.nodes * 2 / 3 {
-        cluster.put_node(node(&mut random, i));
+        cluster.put_node(node(&mut random, scene, i));
     }
     put_devices(&mut random, &mut cluster, scene.nodes * 2 / 3);
     for _ in 0..STORAGE_OBJECTS {

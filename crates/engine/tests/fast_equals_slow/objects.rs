@@ -10,7 +10,7 @@ use supercargo_model::{
     testing::{Random, object},
 };
 
-use crate::devices::CLAIMS;
+use crate::{Scene, devices::CLAIMS};
 
 pub(crate) const HOST: &str = "kubernetes.io/hostname";
 pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
@@ -20,10 +20,16 @@ const DRIVER: &str = "csi.example.com";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-pub(crate) fn node(random: &mut Random, i: usize) -> Node {
+pub(crate) fn node(random: &mut Random, scene: &Scene, i: usize) -> Node {
     let name = format!("n{i}");
+    let mut labels = node_labels(random, &name);
+    if scene.labelled {
+        labels[HOST] = name.as_str().into();
+        labels[ZONE] = random.one(&["z1", "z2", "z3"]).into();
+        labels[RACK] = random.one(&["r1", "r2", "r3", "r4"]).into();
+    }
     object(json!({
-        "metadata": {"name": name, "labels": node_labels(random, &name),
+        "metadata": {"name": name, "labels": labels,
                      "creationTimestamp": Timestamp::from_second(random.below(4000) as i64).unwrap().to_string()},
         "spec": {"taints": taints(random), "unschedulable": random.chance(12)},
         "status": {"images": images(random), "allocatable": allocatable(random)},

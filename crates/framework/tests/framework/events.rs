@@ -67,6 +67,8 @@ fn what_the_change_of_a_pod_amounts_to_for_others() {
     let bound = |builder: Builder| Some(builder.on("n"));
     let ended = || pod("p").on("n").set("/status/phase", "Succeeded");
     let gpu = || asks("1").set("/spec/containers/0/resources/requests/example.com~1gpu", "1");
+    let holds = |resource: &str, amount: &str| pod("p").container(&[(resource, amount)]);
+    let disk = |amount: &str| holds("ephemeral-storage", amount);
     // (before, after, the events, whether the object before and the one after are shown)
     let cases = [
         (None, bound(pod("p")), "AssignedPodAdd", (false, true)),
@@ -82,6 +84,16 @@ fn what_the_change_of_a_pod_amounts_to_for_others() {
         (bound(asks("2")), bound(asks("1")), "AssignedPodUpdatePodScaleDown", (true, true)),
         (bound(asks("1")), bound(asks("2")), "AssignedPodUpdate", (true, true)),
         (bound(gpu()), bound(asks("1")), "AssignedPodUpdatePodScaleDown", (true, true)),
+        (bound(asks("1")), bound(gpu()), "AssignedPodUpdate", (true, true)),
+        (
+            bound(holds("memory", "2")),
+            bound(holds("memory", "1")),
+            "AssignedPodUpdatePodScaleDown",
+            (true, true),
+        ),
+        (bound(holds("memory", "1")), bound(holds("memory", "2")), "AssignedPodUpdate", (true, true)),
+        (bound(disk("2")), bound(disk("1")), "AssignedPodUpdatePodScaleDown", (true, true)),
+        (bound(disk("1")), bound(disk("2")), "AssignedPodUpdate", (true, true)),
         (
             bound(pod("p")),
             bound(pod("p").toleration(json!({"operator": "Exists"}))),

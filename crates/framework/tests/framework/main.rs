@@ -3,6 +3,7 @@
 mod contract;
 mod events;
 mod filtering;
+mod handle;
 mod scoring;
 mod support;
 mod vector;

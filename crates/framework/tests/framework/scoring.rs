@@ -207,3 +207,20 @@ fn one_node_at_a_time_gives_the_same_column_as_all_at_once() {
     assert_eq!(whole, [1, 2, 3]);
     assert_eq!(each, whole);
 }
+
+#[test]
+fn a_share_beyond_what_can_be_written_is_the_nearest_that_can() {
+    use supercargo_framework::formula::Divisor;
+    // (capacity, part, 100 × part / capacity)
+    let cases = [
+        (4, 1, 25),
+        (3, -1, -33),
+        (i64::MAX, i64::MAX, 100),
+        (1, i64::MAX, i64::MAX),
+        (1, i64::MIN, i64::MIN),
+        (-1, i64::MAX, i64::MIN),
+    ];
+    for (capacity, part, expected) in cases {
+        assert_eq!(Divisor::percent(capacity, part), expected, "{part} of {capacity}");
+    }
+}

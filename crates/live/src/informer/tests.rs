@@ -351,6 +351,39 @@ fn an_object_that_makes_no_sense_costs_only_itself() {
     assert_eq!(told[2..], ["+b/u2@3", "+a/u1@4"]);
 }
 
+/// Servers do not send such objects; but what is told gone is what was told.
+#[test]
+fn an_object_without_its_namespace_goes_by_the_name_it_came_by() {
+    let object = |namespace: Option<&str>, version: &str| json!({"metadata": {"name": "x", "namespace": namespace, "uid": "u", "resourceVersion": version}});
+    let without = |version: &str| json!({"metadata": {"name": "x", "uid": "u", "resourceVersion": version}});
+    let lines = |object: &dyn Fn(&str) -> Value| {
+        vec![bookmark(1, true), line("ADDED", &object("2")), line("DELETED", &object("3"))]
+    };
+    let check = |resource: &Resource, lines: Vec<String>, expected: [&str; 3]| {
+        let world = FakeWorld::new(move |_, _| Answer::Lines(lines.clone(), Then::Silence));
+        let mut watch_events = open(&world, resource);
+        world.run_for(A_WHILE);
+        assert_eq!(told(&mut watch_events), expected);
+    };
+    check(&SERVICES, lines(&without), ["synced", "+default/x/u@2", "-default/x/u"]);
+    check(
+        &SERVICES,
+        lines(&|version| object(Some(""), version)),
+        ["synced", "+default/x/u@2", "-default/x/u"],
+    );
+    check(&NODES, lines(&|version| object(Some("ns"), version)), ["synced", "+x/u@2", "-x/u"]);
+    let both = vec![
+        bookmark(1, true),
+        line("ADDED", &without("2")),
+        line("MODIFIED", &object(Some("default"), "3")),
+        line("DELETED", &without("4")),
+    ];
+    let world = FakeWorld::new(move |_, _| Answer::Lines(both.clone(), Then::Silence));
+    let mut watch_events = open(&world, &SERVICES);
+    world.run_for(A_WHILE);
+    assert_eq!(told(&mut watch_events), ["synced", "+default/x/u@2", "+default/x/u@3", "-default/x/u"]);
+}
+
 #[test]
 fn a_pod_that_makes_no_sense_keeps_its_room_until_it_is_deleted() {
     let pod = |version: &str, spec: Value| json!({"metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": version}, "spec": spec});

@@ -16,13 +16,15 @@ use supercargo_model::object::{Kind, Object};
 use super::Resource;
 
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+/// Where an object lives that does not say where, by [`Meta::namespace_or_default`](supercargo_model::meta::Meta).
+const DEFAULT_NAMESPACE: &str = "default";
 
 /// What stands at the beginning of a line or an object.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Head<'a> {
     /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`; empty on an object of a list.
     pub(super) change: Cow<'a, str>,
-    /// Empty for objects that live in none.
+    /// As the object will be known by: empty for kinds that live in none, and never for others.
     pub(super) namespace: Cow<'a, str>,
     pub(super) name: Cow<'a, str>,
     pub(super) uid: Cow<'a, str>,
@@ -51,6 +53,11 @@ impl<'a> Head<'a> {
             _ => {
                 // Anybody can annotate an object like that, and its change may stand after it.
                 head.ends_list &= head.change == "BOOKMARK";
+                if !kind.is_namespaced() {
+                    head.namespace = Cow::Borrowed("");
+                } else if head.namespace.is_empty() {
+                    head.namespace = Cow::Borrowed(DEFAULT_NAMESPACE);
+                }
                 Ok(head)
             }
         }

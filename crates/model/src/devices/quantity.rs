@@ -170,6 +170,8 @@ mod tests {
             ("0", "0"),
             // Less than 1024 has no binary suffix.
             ("0.5Ki", "512"),
+            ("0.9765625Ki", "1k"),
+            ("5e0", "5"),
         ] {
             assert_eq!(written.parse::<DeviceQuantity>().unwrap().to_string(), shown, "{written}");
         }

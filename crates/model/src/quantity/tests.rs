@@ -196,6 +196,9 @@ fn texts_that_are_no_quantities() {
         ("1.5gib", r#""1.5gib" is not a quantity"#, "did you mean 1.5G or 1.5Gi?"),
         ("10K", r#""10K" is not a quantity"#, "did you mean 10k or 10Ki?"),
         ("64 mb", r#""64 mb" is not a quantity"#, "did you mean 64M or 64Mi?"),
+        ("3TB", r#""3TB" is not a quantity"#, "did you mean 3T or 3Ti?"),
+        ("2pi", r#""2pi" is not a quantity"#, "did you mean 2P or 2Pi?"),
+        ("1EB", r#""1EB" is not a quantity"#, "did you mean 1E or 1Ei?"),
         ("１", r#""１" is not a quantity: it has no number"#, suffixes),
     ] {
         let error = text.parse::<Quantity>().expect_err(text);

@@ -3,8 +3,11 @@
 use serde_json::{Value, json};
 use supercargo_model::{
     Labels,
+    bits::Bits,
     labels::{is_valid_key, is_valid_value},
+    selection::NodeSelection,
     selector::{NodeSelectorTerm, Selector},
+    testing::{self, cluster},
 };
 
 #[test]
@@ -169,10 +172,23 @@ fn node_selector_terms() {
         (field("metadata.namespace", "NotIn", &["n"]), true, true),
         (field("metadata.namespace", "In", &["n"]), false, true),
     ];
-    let node = labels(json!({"cores": "8", "big": MOST, "word": "eight"}));
+    let written = json!({"cores": "8", "big": MOST, "word": "eight"});
+    let node = labels(written.clone());
+    // The same by way of the index, among others.
+    let cluster = cluster(["l", "n", "o"].map(|name| {
+        let written = if name == "n" { written.clone() } else { json!({"cores": "1"}) };
+        testing::node(name).set("/metadata/labels", written)
+    }));
+    let place = |name: &str| cluster.node(name).unwrap().id.index();
+    let mut selection = NodeSelection::new(&cluster);
     for (written, matches, readable) in cases {
         let term: NodeSelectorTerm = serde_json::from_value(written.clone()).unwrap();
         assert_eq!(term.defect().is_none(), readable, "{written}");
         assert_eq!(term.matches("n", &node), matches, "{written}");
+        let mut selected = Bits::default();
+        selection.select(&term, &mut selected);
+        assert_eq!(selected.contains(place("n")), matches, "{written}");
+        let other = &cluster.node("o").unwrap().node;
+        assert_eq!(selected.contains(place("o")), term.matches("o", &other.labels), "{written}");
     }
 }

@@ -131,6 +131,25 @@ fn while_a_pod_is_resized_it_holds_the_most_of_what_is_asked_promised_and_given(
 }
 
 #[test]
+fn the_same_goes_for_what_is_asked_for_a_pod_as_a_whole() {
+    let resized = |asked: &str, promised: &str, given: &str| {
+        let status =
+            format!("{{allocatedResources: {{cpu: {promised}}}, resources: {{requests: {{cpu: {given}}}}}}}");
+        let rest = format!(
+            "spec: {{resources: {{requests: {{cpu: {asked}}}}}, containers: [{}]}}, status: {status}",
+            container("500m")
+        );
+        let requests = pod("p", &rest).spec.requests.clone();
+        [requests.fit.milli_cpu, requests.held.milli_cpu]
+    };
+    // [must be free: only what is asked; held]
+    assert_eq!(resized("1", "1", "1"), [1000, 1000]);
+    assert_eq!(resized("3", "1", "1"), [3000, 3000]);
+    assert_eq!(resized("1", "3", "1"), [1000, 3000]);
+    assert_eq!(resized("1", "2", "3"), [1000, 3000]);
+}
+
+#[test]
 fn host_ports() {
     let pod = pod(
         "p",
@@ -205,6 +224,24 @@ fn defaults_of_what_is_not_written() {
     let ended = |phase: &str| pod("p", &format!("status: {{phase: {phase}}}")).finished;
     assert!(ended("Succeeded") && ended("Failed"));
     assert!(!ended("Running") && !ended("Pending"));
+}
+
+#[test]
+fn only_a_condition_that_holds_says_that_a_pod_was_preempted() {
+    // (type, status, reason, whether it was preempted)
+    let cases = [
+        ("DisruptionTarget", "\"True\"", "PreemptionByScheduler", true),
+        ("DisruptionTarget", "\"False\"", "PreemptionByScheduler", false),
+        ("DisruptionTarget", "\"True\"", "EvictionByEvictionAPI", false),
+        ("Ready", "\"True\"", "PreemptionByScheduler", false),
+    ];
+    for (kind, status, reason, expected) in cases {
+        let ready = "{type: Initialized, status: \"True\", reason: Whatever}";
+        let condition = format!("{{type: {kind}, status: {status}, reason: {reason}}}");
+        let pod = pod("p", &format!("status: {{conditions: [{ready}, {condition}]}}"));
+        assert_eq!(pod.preempted, expected, "{condition}");
+    }
+    assert!(!pod("p", "status: {conditions: []}").preempted);
 }
 
 #[test]

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::json;
 use supercargo_framework::{event::Change, points::Score};
 use supercargo_manifest::Source;
-use supercargo_model::testing::{Builder, cluster, node, pod};
+use supercargo_model::testing::{Builder, cluster, node, object, pod};
 
 use super::*;
 use crate::fast_parts::testing::check_bounds;
@@ -488,6 +488,78 @@ fn pods_that_free_something_wanted_help() {
     assert!(!shrinks(with("2", "2"), with("1", "2")), "it holds nothing yet");
     let itself = pod("p").container(&[("cpu", "2")]);
     assert!(shrinks(itself, pod("p").container(&[("cpu", "1")])), "the waiting pod itself");
+}
+
+/// Whatever the resource: only who wants it is helped, and only by more of it.
+#[test]
+fn each_resource_counts_for_those_who_want_it() {
+    let resources = ["cpu", "memory", "ephemeral-storage", "example.com/gpu"];
+    let events = default_plugin().events();
+    let nothing = supercargo_model::Cluster::default();
+    for wanted in resources {
+        let waiting = pod("p").container(&[(wanted, "1")]).pod();
+        let shrinks = |resource: &str, from: &str, to: &str| {
+            let [before, after] = [from, to].map(|amount| pod("q").on("n").container(&[(resource, amount)]));
+            let (before, after) = (before.pod(), after.pod());
+            let change = Change::Pod(Some(&before), Some(&after));
+            events[0].helps(&nothing, EventResource::Pod, ActionType::UpdatePodScaleDown, &waiting, &change)
+        };
+        let grows = |resource: &str, from: &str, to: &str| {
+            let large = || resources.into_iter().fold(node("n"), |node, name| node.allocatable(name, "9"));
+            let [before, after] = [from, to].map(|amount| large().allocatable(resource, amount).node());
+            let change = Change::Node(Some(&before), Some(&after));
+            let action = ActionType::UpdateNodeAllocatable;
+            events[1].helps(&nothing, EventResource::Node, action, &waiting, &change)
+        };
+        for resource in resources {
+            let is_wanted = resource == wanted;
+            assert_eq!(shrinks(resource, "3", "2"), is_wanted, "{wanted} wanted, less {resource} held");
+            assert_eq!(grows(resource, "2", "3"), is_wanted, "{wanted} wanted, more {resource} offered");
+            for [from, to] in [["2", "2"], ["2", "3"]] {
+                assert!(!shrinks(resource, from, to), "{wanted} wanted, {from} {resource} held, then {to}");
+                assert!(!grows(resource, to, from), "{wanted} wanted, {to} {resource} offered, then {from}");
+            }
+        }
+    }
+}
+
+#[test]
+fn classes_that_come_to_stand_for_what_is_wanted_help() {
+    let class = |resource: Option<&str>| {
+        let spec = json!({"extendedResourceName": resource});
+        object(json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass",
+            "metadata": {"name": "gpu"}, "spec": spec}))
+        .object()
+    };
+    let interest = &default_plugin().events()[2];
+    let helps = |wanted: &str, before: Option<&Object>, after: &Object| {
+        let waiting = pod("p").container(&[("cpu", "1"), (wanted, "1")]).pod();
+        let action = if before.is_some() { ActionType::Update } else { ActionType::Add };
+        let change = Change::Other(before, Some(after));
+        let cluster = supercargo_model::Cluster::default();
+        interest.helps(&cluster, EventResource::DeviceClass, action, &waiting, &change)
+    };
+    let (by_name, none, gpu) =
+        ("deviceclass.resource.kubernetes.io/gpu", &class(None), &class(Some("e.io/gpu")));
+    let tpu = &class(Some("e.io/tpu"));
+    // (what is wanted, before, after, helps)
+    let cases = [
+        ("e.io/gpu", None, gpu, true),
+        ("e.io/gpu", None, tpu, false),
+        ("e.io/gpu", None, none, false),
+        ("e.io/gpu", Some(tpu), gpu, true),
+        ("e.io/gpu", Some(none), gpu, true),
+        ("e.io/gpu", Some(gpu), gpu, false),
+        ("e.io/gpu", Some(gpu), tpu, false),
+        // Under its own name a class can be asked for from the beginning.
+        (by_name, None, none, true),
+        (by_name, None, gpu, true),
+        (by_name, Some(none), gpu, false),
+        ("deviceclass.resource.kubernetes.io/tpu", None, gpu, false),
+    ];
+    for (i, (wanted, before, after, expected)) in cases.into_iter().enumerate() {
+        assert_eq!(helps(wanted, before, after), expected, "case {i}: {wanted}");
+    }
 }
 
 #[test]

@@ -321,6 +321,12 @@ fn linear_skew() {
         assert_eq!(raw, expected, "{constraints}");
         assert_eq!(normalized, expected, "{constraints}");
     }
+    // Where nobody is empty, the fewest count as none: three on a, one on b, so a: 100 − (3 − 1) × 100 / 4
+    let on = |i: usize, name: &str| web(&format!("w{i}")).on(name);
+    let pods = [on(1, "a"), on(2, "a"), on(3, "a"), on(4, "b")];
+    let cluster = cluster([node("a"), node("b")].into_iter().chain(pods));
+    let pod = constrained(web("p"), json!([soft(HOST, 4)])).pod();
+    assert_eq!(score(&plugin, &cluster, &pod).unwrap().0, [50, 100]);
 }
 
 fn selecting(api_version: &str, kind: &str, name: &str, selector: Value) -> Builder {
@@ -404,9 +410,19 @@ fn siblings_are_what_services_and_owner_select_together() {
     ];
     // The one that is there is of the same service, but not of the same replica set: only maxSkew − 1 is left.
     // a and b: 2 + 4, c: 2. a: 100 × (6 + 2 − 6) / 6 = 33.3
-    let pod = web("p").label("tier", "2").owner("apps/v1", "ReplicaSet", "web-2").pod();
-    let scores = score(&default_plugin(), &default_spread_cluster(both), &pod).unwrap();
+    let waits = web("p").label("tier", "2").owner("apps/v1", "ReplicaSet", "web-2").pod();
+    let scores = score(&default_plugin(), &default_spread_cluster(both), &waits).unwrap();
     assert_eq!(scores, (vec![6, 6, 2], vec![33, 33, 100]));
+    // A replication controller selects by a map, as a service does: of two values for a label its own holds. The db pod on a
+    // counts, the web pod there does not.
+    let both = [
+        selecting("v1", "Service", "web", json!({"app": "web"})),
+        selecting("v1", "ReplicationController", "web", json!({"app": "db"})),
+        pod("db").label("app", "db").on("a"),
+    ];
+    let waits = web("p").owner("v1", "ReplicationController", "web").pod();
+    let scores = score(&default_plugin(), &default_spread_cluster(both), &waits).unwrap();
+    assert_eq!(scores, (vec![9, 7, 2], vec![22, 44, 100]));
 }
 
 #[test]

@@ -7,7 +7,9 @@ use supercargo_manifest::{Source, read};
 use supercargo_model::testing::{Builder, cluster, node, object, pod};
 
 mod assumed;
+mod edit;
 mod plan;
+mod progress;
 
 use super::*;
 use supercargo_framework::testing::{filter, plain_score};

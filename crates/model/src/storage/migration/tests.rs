@@ -62,6 +62,11 @@ fn handles() {
             json!({"azureDisk": {"diskName": "d", "diskURI": "/uri", "kind": "Dedicated"}}),
             "kind(Dedicated) is not supported in csi migration",
         ),
+        (
+            json!({}),
+            json!({"azureDisk": {"diskName": "d", "diskURI": "/uri", "kind": "managed"}}),
+            "disk.csi.azure.com//uri",
+        ),
         (json!({}), json!({"cinder": {"volumeID": "c"}}), "cinder.csi.openstack.org/c"),
         (json!({}), json!({"portworxVolume": {"volumeID": "p"}}), "pxd.portworx.com/p"),
         (json!({}), json!({"csi": {"driver": "csi.example.com", "volumeHandle": "h"}}), "csi.example.com/h"),
@@ -84,10 +89,13 @@ fn drivers_of_provisioners() {
 
 /// The keys and values of each term where the disk is handed over.
 fn zones(labels: Value, terms: &Value) -> Vec<Vec<String>> {
+    zones_of(json!({"awsElasticBlockStore": {"volumeID": "vol-1"}}), labels, terms)
+}
+
+fn zones_of(mut disk: Value, labels: Value, terms: &Value) -> Vec<Vec<String>> {
     let required = if terms.is_null() { Value::Null } else { json!({"nodeSelectorTerms": terms}) };
-    let affinity = json!({"required": required});
-    let volume =
-        volume(labels, json!({"awsElasticBlockStore": {"volumeID": "vol-1"}, "nodeAffinity": affinity}));
+    disk["nodeAffinity"] = json!({"required": required});
+    let volume = volume(labels, disk);
     let affinity = volume.migrated_node_affinity().unwrap();
     let terms = affinity.map_or_else(Vec::new, |affinity| affinity.node_selector_terms.clone());
     let shown = |e: &Requirement| format!("{}={}", e.key, e.values.join("|"));
@@ -123,4 +131,26 @@ fn zones_go_by_the_drivers_label() {
         zones(json!({OLD_ZONE: "a"}), &json!([{"matchExpressions": [is_in("disk", &["ssd"])]}, {}])),
         [vec!["disk=ssd".to_owned(), format!("{key}=a")], vec![format!("{key}=a")]]
     );
+    // Zones that are none are renamed to none: the label is read, and the expression stays.
+    assert_eq!(
+        zones(json!({ZONE: "b"}), &one(&[json!({"key": ZONE, "operator": "Exists"})])),
+        [[format!("{ZONE}="), format!("{key}=b")]]
+    );
+    // A stable label comes before an old one.
+    assert_eq!(zones(json!({ZONE: "b", OLD_ZONE: "a"}), &Value::Null), [[format!("{key}=b")]]);
+}
+
+#[test]
+fn each_driver_has_a_label_of_its_own_for_zones() {
+    let cases = [
+        (json!({"gcePersistentDisk": {"pdName": "d"}}), "topology.gke.io/zone=us-east1-b"),
+        (json!({"awsElasticBlockStore": {"volumeID": "vol-1"}}), "topology.ebs.csi.aws.com/zone=us-east1-b"),
+        (json!({"cinder": {"volumeID": "c"}}), "topology.cinder.csi.openstack.org/zone=us-east1-b"),
+    ];
+    for (disk, expected) in cases {
+        assert_eq!(zones_of(disk.clone(), json!({ZONE: "us-east1-b"}), &Value::Null), [[expected]], "{disk}");
+    }
+    // No driver's label is known for others: they keep the selector that they have.
+    let azure = json!({"azureDisk": {"diskName": "d", "diskURI": "/uri"}});
+    assert_eq!(zones_of(azure, json!({ZONE: "us-east1-b"}), &Value::Null), [[""; 0]; 0]);
 }
