@@ -73,7 +73,7 @@ pub struct PathCounts {
     pub columns: u64,
     /// From classes of nodes that score alike.
     pub node_classes: u64,
-    /// From what is taken of nodes, for a signature that was seen for the first time.
+    /// From what is taken of nodes, for a signature that is not kept: of all nodes, or of a sample.
     pub load_buckets: u64,
     /// Among some of the nodes.
     pub sampled: u64,
