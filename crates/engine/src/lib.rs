@@ -12,6 +12,7 @@ pub mod extender_calls;
 mod fast_path;
 mod full_path;
 mod inspection;
+mod label_sets;
 mod laps;
 mod load_buckets;
 mod node_classes;
@@ -25,6 +26,7 @@ mod search_classes;
 mod settings;
 mod signature_cache;
 mod signature_state;
+mod stretches;
 mod trial;
 
 pub use cycle::PathCounts;

@@ -1,8 +1,10 @@
 //! Nodes by what is taken of them: those of a bucket have the same, and about as much of it is taken. What a pod scores there lies
 //! within narrow bounds, so that the best nodes are found without a look at most of the others.
 
+use supercargo_framework::vector::vectorized;
 use supercargo_model::{
     Cluster, NodeId,
+    bits::Bits,
     changes::ChangeLogId,
     columns::{Columns, LoadColumns, ResourceColumn},
 };
@@ -18,6 +20,9 @@ const STEPS_BY_ROOT: f64 = 128.0;
 const MIN_STEPS: f64 = 16.0;
 /// The numbers of what nodes have are given anew when there are so many more of them than buckets.
 const SPARE_CAPACITIES: usize = 1024;
+/// With more than one node to so many words of a set, to put a bucket into a set word by word is quicker than node by node. Those
+/// that have become sets stay so down to a quarter of that.
+const NODES_TO_A_SET: usize = 4;
 /// The bucket of a place without a node.
 const NOWHERE: u32 = u32::MAX;
 
@@ -34,6 +39,29 @@ struct Bucket {
     key: BucketKey,
     /// Their places.
     nodes: Vec<u32>,
+    /// The same as a set, if they are many.
+    set: Option<Bits>,
+}
+
+impl Bucket {
+    /// `words` are those of a set of all places.
+    fn add(&mut self, place: u32, words: usize) {
+        self.nodes.push(place);
+        if let Some(set) = &mut self.set {
+            set.insert(place as usize);
+        } else if self.nodes.len() * NODES_TO_A_SET > words {
+            self.set = Some(self.nodes.iter().map(|place| *place as usize).collect());
+        }
+    }
+
+    fn take(&mut self, index: usize, words: usize) {
+        let place = self.nodes.swap_remove(index);
+        if self.nodes.len() * NODES_TO_A_SET * 4 <= words {
+            self.set = None;
+        } else if let Some(set) = &mut self.set {
+            set.remove(place as usize);
+        }
+    }
 }
 
 /// All nodes, by bucket.
@@ -104,6 +132,28 @@ impl LoadBuckets {
         &self.buckets[bucket].nodes
     }
 
+    /// Puts the nodes of some buckets into a set.
+    pub(crate) fn collect(&self, buckets: &[u32], into: &mut Bits) {
+        let into = into.words_mut(self.words());
+        vectorized(
+            #[inline(always)]
+            || {
+                for Bucket { nodes, set, .. } in buckets.iter().map(|bucket| &self.buckets[*bucket as usize])
+                {
+                    match set {
+                        Some(set) => into.iter_mut().zip(set.words()).for_each(|(word, more)| *word |= more),
+                        None => nodes.iter().for_each(|node| into[*node as usize / 64] |= 1 << (node % 64)),
+                    }
+                }
+            },
+        );
+    }
+
+    /// How many words a set of all places has.
+    fn words(&self) -> usize {
+        self.bucket_of.len().div_ceil(64)
+    }
+
     fn rebuild(&mut self, columns: &Columns) {
         self.steps = STEPS_BY_ROOT * (columns.live.len() as f64).sqrt().sqrt();
         while self.steps >= MIN_STEPS && !self.divide(columns) {
@@ -167,7 +217,7 @@ impl LoadBuckets {
             }
             None => {
                 let bucket = self.empty.pop().unwrap_or_else(|| {
-                    self.buckets.push(Bucket { key, nodes: Vec::new() });
+                    self.buckets.push(Bucket { key, nodes: Vec::new(), set: None });
                     self.filled.push(0.0);
                     self.least.resize(self.buckets.len());
                     self.most.resize(self.buckets.len());
@@ -181,17 +231,19 @@ impl LoadBuckets {
                 bucket
             }
         };
-        let nodes = &mut self.buckets[bucket as usize].nodes;
+        let words = self.words();
+        let at = &mut self.buckets[bucket as usize];
         self.bucket_of[place] = bucket;
-        self.index_of[place] = nodes.len() as u32;
-        nodes.push(place as u32);
+        self.index_of[place] = at.nodes.len() as u32;
+        at.add(place as u32, words);
     }
 
     fn leave(&mut self, place: usize) {
-        let bucket = self.bucket_of[place];
-        let Bucket { key, nodes } = &mut self.buckets[bucket as usize];
+        let (bucket, words) = (self.bucket_of[place], self.words());
         let index = self.index_of[place] as usize;
-        nodes.swap_remove(index);
+        let left = &mut self.buckets[bucket as usize];
+        left.take(index, words);
+        let Bucket { key, nodes, .. } = left;
         self.bucket_of[place] = NOWHERE;
         if let Some(moved) = nodes.get(index) {
             self.index_of[*moved as usize] = index as u32;
@@ -298,5 +350,46 @@ mod tests {
         let found = buckets(known.catch_up(&cluster).unwrap());
         // 128 × ⁴√1000 = 720 steps would be a bucket for almost every node, and 360 still more than 1000 / 4; 180 will do.
         assert_eq!((known.steps.round(), found.len()), (180.0, 180));
+    }
+
+    #[test]
+    fn buckets_are_collected_as_sets_where_they_have_many_nodes() {
+        let mut cluster = Cluster::default();
+        // 512 places are 8 words, so that a bucket of more than 2 nodes is a set, too, until it is empty.
+        for i in 0..512 {
+            cluster.put_node(node(&format!("n{i}")).allocatable("cpu", "1000").node());
+        }
+        let held = |i: usize, node: usize| {
+            let cpu = if i < 6 { [100, 100, 200, 200, 200, 300][i] } else { 0 };
+            pod(&format!("p{i}")).container(&[("cpu", &cpu.to_string())]).on(&format!("n{node}")).pod()
+        };
+        let mut known = LoadBuckets::default();
+        let check = |cluster: &Cluster, known: &mut LoadBuckets| {
+            known.catch_up(cluster).unwrap();
+            let all: Vec<u32> = (0..known.buckets.len() as u32).collect();
+            for some in [&all[..], &all[..all.len() / 2], &all[1..]] {
+                let mut set = Bits::default();
+                known.collect(some, &mut set);
+                let mut one_by_one: Vec<usize> = (some.iter())
+                    .flat_map(|bucket| known.nodes_of(*bucket as usize))
+                    .map(|place| *place as usize)
+                    .collect();
+                one_by_one.sort_unstable();
+                assert_eq!(set.iter().collect::<Vec<_>>(), one_by_one);
+            }
+            let mut sets: Vec<(usize, bool)> =
+                known.buckets.iter().map(|bucket| (bucket.nodes.len(), bucket.set.is_some())).collect();
+            sets.sort_unstable();
+            sets
+        };
+        for i in 0..6 {
+            cluster.put_pod(held(i, i * 80));
+        }
+        assert_eq!(check(&cluster, &mut known), [(1, false), (2, false), (3, true), (506, true)]);
+        cluster.remove_pod(&held(4, 320).key());
+        cluster.remove_pod(&held(3, 240).key());
+        assert_eq!(check(&cluster, &mut known), [(1, false), (1, true), (2, false), (508, true)]);
+        cluster.remove_pod(&held(2, 160).key());
+        assert_eq!(check(&cluster, &mut known), [(0, false), (1, false), (2, false), (509, true)]);
     }
 }

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use supercargo_model::{Cluster, Name, NodeId, Pod, changes::PodChange, columns::LoadColumns};
+use supercargo_model::{Cluster, Name, NodeId, Pod, bits::Bits, changes::PodChange, columns::LoadColumns};
 
 use crate::Status;
 
@@ -129,7 +129,7 @@ pub struct SharedScores {
     pub by_value: Option<(Name, Vec<f64>)>,
     /// The score of nodes without that label, or of all if none is named.
     pub otherwise: f64,
-    /// The nodes that have a score of their own, each once.
+    /// The nodes that have a score of their own, each once; whether they are scored or not.
     pub own: Vec<(NodeId, f64)>,
 }
 
@@ -148,6 +148,38 @@ impl SharedScores {
             }
         }
         self.own.iter().for_each(|(node, score)| column[node.index()] = *score);
+    }
+}
+
+/// Which nodes are scored.
+#[derive(Clone, Copy, Debug)]
+pub struct Scored<'a> {
+    /// How many.
+    pub count: usize,
+    /// Their places; all nodes without it.
+    pub places: Option<&'a Bits>,
+}
+
+impl Scored<'_> {
+    /// Whether a node is.
+    #[inline]
+    pub fn includes(self, node: NodeId) -> bool {
+        self.places.is_none_or(|places| places.contains(node.index()))
+    }
+
+    /// Which numbers the scored nodes have that count. `there` is how many there are at most: once so many were met, nobody else is
+    /// looked at.
+    pub fn numbers_of(
+        places: &Bits,
+        there: usize,
+        number: impl Fn(NodeId) -> Option<usize>,
+        range: usize,
+    ) -> Vec<bool> {
+        let mut met = vec![false; range];
+        let numbers = places.iter().filter_map(|place| number(NodeId::from_index(place)));
+        let new = numbers.filter(|number| !std::mem::replace(&mut met[*number], true));
+        new.take(there).for_each(drop);
+        met
     }
 }
 
@@ -238,8 +270,8 @@ pub trait DomainScore: Send + Sync {
         false
     }
 
-    /// The raw scores where all nodes are open, if many nodes share them; `None` if a column is needed.
-    fn shared(&self, _: &Cluster) -> Option<SharedScores> {
+    /// The raw scores where these nodes are scored, if many nodes share them; `None` if a column is needed.
+    fn shared(&self, _: &Cluster, _: Scored<'_>) -> Option<SharedScores> {
         None
     }
 

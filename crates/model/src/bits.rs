@@ -27,16 +27,32 @@ impl Bits {
         self.words[word] |= 1 << (number % BITS);
     }
 
-    /// Takes a number out.
-    pub fn remove(&mut self, number: usize) {
-        if let Some(word) = self.words.get_mut(number / BITS) {
-            *word &= !(1 << (number % BITS));
-        }
+    /// Takes a number out; whether it was in.
+    #[inline]
+    pub fn remove(&mut self, number: usize) -> bool {
+        let Some(word) = self.words.get_mut(number / BITS) else {
+            return false;
+        };
+        let before = *word;
+        *word &= !(1 << (number % BITS));
+        *word != before
+    }
+
+    /// Puts a number in that is not, and takes one out that is.
+    #[inline]
+    pub fn toggle(&mut self, number: usize) {
+        self.words_mut(number / BITS + 1)[number / BITS] ^= 1 << (number % BITS);
     }
 
     /// Takes all out, and keeps the memory.
     pub fn clear(&mut self) {
         self.words.clear();
+    }
+
+    /// Becomes the same as another set, and keeps the memory.
+    pub fn set_to(&mut self, other: &Self) {
+        work::done(other.words.len());
+        self.words.clone_from(&other.words);
     }
 
     /// How many are in.
@@ -58,9 +74,19 @@ impl Bits {
         None
     }
 
-    /// How many words it takes to look at all of them.
-    pub(crate) fn words(&self) -> usize {
-        self.words.len()
+    /// The bits, 64 a word, for loops that are compiled for vector units.
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The same, to be changed, and so many of them at least.
+    #[inline]
+    pub fn words_mut(&mut self, at_least: usize) -> &mut [u64] {
+        if self.words.len() < at_least {
+            self.words.resize(at_least, 0);
+        }
+        &mut self.words
     }
 
     /// Whether none is in.
@@ -147,6 +173,14 @@ mod tests {
         assert_eq!(after(Bits::add_all, &[1], &[64, 200]), [1, 64, 200]);
         assert_eq!(after(Bits::keep_only, &[1, 64, 200], &[1, 64]), [1, 64]);
         assert_eq!(after(Bits::take_out, &[1, 64], &[64, 200]), [1]);
+        assert_eq!(after(Bits::set_to, &[1, 64], &[200]), [200]);
+    }
+
+    #[test]
+    fn taking_out_tells_whether_it_was_in() {
+        let mut set: Bits = [3, 70].into_iter().collect();
+        assert_eq!([3, 3, 4, 70, 500].map(|number| set.remove(number)), [true, false, false, true, false]);
+        assert!(set.is_empty());
     }
 
     #[test]

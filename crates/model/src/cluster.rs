@@ -686,7 +686,7 @@ impl Cluster {
         let old = std::mem::replace(&mut info.node, node.clone());
         self.count_images_but(id, &node, &old);
         self.uncount_images_but(id, &old, &node);
-        self.label_columns.unset(id, &old.labels);
+        self.label_columns.replace(id, &old.labels, &node.labels);
         if old.zone() != node.zone() {
             self.leave_zone(&old.zone(), id);
             self.enter_zone(node.zone(), id);
@@ -704,6 +704,7 @@ impl Cluster {
         self.count_images_but(id, &node, &Node::default());
         self.enter_zone(node.zone(), id);
         let waiting = self.orphaned.remove(&node.name).unwrap_or_default();
+        self.label_columns.replace(id, &Labels::default(), &node.labels);
         self.slots[id.index()] = Some(NodeInfo::new(id, node));
         self.set_columns(id);
         for pod in waiting {
@@ -718,7 +719,6 @@ impl Cluster {
             self.columns.set_used(&resource, self.slots.iter().flatten());
         }
         self.columns.set_load(info);
-        self.label_columns.set(id, &info.node.labels);
         self.changes.note(Invalidation::Everything);
     }
 
@@ -733,7 +733,7 @@ impl Cluster {
         self.uncount_images_but(id, &info.node, &Node::default());
         self.leave_zone(&info.node.zone(), id);
         self.columns.remove(id);
-        self.label_columns.unset(id, &info.node.labels);
+        self.label_columns.replace(id, &info.node.labels, &Labels::default());
         self.changes.note(Invalidation::Everything);
         for pod in &info.pods {
             self.count_claims(pod, false);

@@ -15,6 +15,8 @@ pub struct LabelColumn {
     of: Vec<u32>,
     /// How many nodes have the label.
     labelled: usize,
+    /// Which nodes have which value has changed since another of these was told.
+    revision: u64,
 }
 
 impl LabelColumn {
@@ -46,6 +48,11 @@ impl LabelColumn {
         let nodes: &[NodeId] = self.nodes.get(number as usize).map_or(&[], |nodes| nodes);
         work::done(nodes.len());
         nodes
+    }
+
+    /// Another number whenever which nodes have which value becomes another; no other label has it.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Whether all of so many nodes have the label.
@@ -103,33 +110,41 @@ impl LabelColumn {
 
 /// The labels of all nodes, by key.
 #[derive(Clone, Debug, Default)]
-pub struct LabelColumns(HashMap<Name, LabelColumn>);
+pub struct LabelColumns {
+    by_key: HashMap<Name, LabelColumn>,
+    /// The last revision of any of them.
+    revision: u64,
+}
 
 impl LabelColumns {
     /// A label; `None` if no node has it.
     pub fn get(&self, key: &str) -> Option<&LabelColumn> {
-        self.0.get(key)
+        self.by_key.get(key)
     }
 
     /// How many keys there are, and how many values of all of them together.
     pub(crate) fn kept(&self) -> (usize, usize) {
-        (self.0.len(), self.0.values().map(|column| column.values.len()).sum())
+        (self.by_key.len(), self.by_key.values().map(|column| column.values.len()).sum())
     }
 
-    pub(crate) fn set(&mut self, node: NodeId, labels: &Labels) {
-        for (key, value) in labels.iter() {
-            self.0.entry(key.clone()).or_default().set(node, value);
-        }
-    }
-
-    pub(crate) fn unset(&mut self, node: NodeId, labels: &Labels) {
-        for (key, _) in labels.iter() {
-            if let Some(column) = self.0.get_mut(key) {
-                column.unset(node);
-                if column.numbers.is_empty() {
-                    self.0.remove(key);
-                }
+    /// A node's labels have become others; one that comes had none, and one that goes has none any more.
+    pub(crate) fn replace(&mut self, node: NodeId, old: &Labels, new: &Labels) {
+        for (key, _) in old.iter().filter(|(key, value)| new.get(key) != Some(value)) {
+            let Some(column) = self.by_key.get_mut(key) else {
+                continue;
+            };
+            column.unset(node);
+            self.revision += 1;
+            column.revision = self.revision;
+            if column.numbers.is_empty() {
+                self.by_key.remove(key);
             }
+        }
+        for (key, value) in new.iter().filter(|(key, value)| old.get(key) != Some(value)) {
+            let column = self.by_key.entry(key.clone()).or_default();
+            column.set(node, value);
+            self.revision += 1;
+            column.revision = self.revision;
         }
     }
 }

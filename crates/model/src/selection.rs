@@ -98,7 +98,7 @@ impl<'a, I: LabelIndex> Selection<'a, I> {
 
     /// How many words it takes to look at everything.
     pub(crate) fn words(&self) -> usize {
-        self.everyone.words()
+        self.everyone.words().len()
     }
 
     /// What a selector selects.
@@ -136,7 +136,7 @@ impl<'a, I: LabelIndex> Selection<'a, I> {
 
     fn find_value(&mut self, key: &str, value: &str) {
         let places = self.index.with_value(key, value);
-        if places.len() <= self.everyone.words() {
+        if places.len() <= self.everyone.words().len() {
             places.iter().for_each(|place| self.found.insert(place.place()));
             return;
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use supercargo_framework::fast::Cells;
 use supercargo_model::{
     Cluster, Name, NodeId, Pod,
+    bits::Bits,
     label_columns::{ABSENT, LabelColumn},
 };
 
@@ -230,6 +231,16 @@ impl DomainSums {
 /// The sums of what nodes have, each node once.
 pub(crate) fn sum_by_node(parts: impl Iterator<Item = (NodeId, f64)>) -> Vec<(NodeId, f64)> {
     let mut sums: Vec<(NodeId, f64)> = parts.collect();
+    let mut seen = Bits::default();
+    let mut is_first = |node: NodeId| {
+        let is_first = !seen.contains(node.index());
+        seen.insert(node.index());
+        is_first
+    };
+    if sums.iter().all(|(node, _)| is_first(*node)) {
+        // As almost always; to find that out is less than to sort.
+        return sums;
+    }
     sums.sort_unstable_by_key(|(node, _)| *node);
     sums.dedup_by(|(node, part), (before, sum)| {
         let is_same = node == before;

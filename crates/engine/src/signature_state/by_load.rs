@@ -4,13 +4,12 @@
 //! highest bound down, the nodes of buckets are scored until none of the others can be as good as the best so far.
 
 use supercargo_framework::{
-    fast::{CLOSED, FilterPart, LoadScore, OPEN, RawScores, SharedScores},
+    fast::{CLOSED, FilterPart, LoadScore, OPEN, RawScores, Scored, SharedScores},
     vector::{Bounds, add_weighted_at, normalized, vectorized},
 };
 use supercargo_model::{
     Cluster, NodeId,
     bits::Bits,
-    changes::ChangeLogId,
     columns::LoadColumns,
     label_columns::{ABSENT, LabelColumn},
 };
@@ -19,7 +18,7 @@ use super::{
     SignatureState,
     column::{Column, SharedPoints},
 };
-use crate::load_buckets::LoadBuckets;
+use crate::{label_sets::LabelSets, load_buckets::LoadBuckets, stretches::Stretches};
 
 /// After so many bounds, a search is given up: looking at all nodes is as good.
 const MAX_BOUNDS: usize = 16;
@@ -41,12 +40,16 @@ pub(crate) struct LoadSearch {
     nodes: Vec<u32>,
     loads: LoadColumns,
     totals: Vec<f64>,
-    /// Buckets all of whose nodes have this total; and those of which that is so without the rest.
-    whole: Vec<(u32, f64)>,
-    met: Vec<(u32, f64)>,
+    /// The buckets whose bounds meet, their nodes, and some of those.
+    met: Vec<u32>,
+    together: Bits,
+    some: Bits,
     best: Best,
     ties: Bits,
-    positions: Positions,
+    /// The nodes of a sample, where all are open.
+    stretch: Bits,
+    stretches: Stretches,
+    label_sets: LabelSets,
     /// What nodes with scores of their own have more than those that share theirs, by place; nothing between two searches.
     own: Vec<f64>,
     owners: Vec<u32>,
@@ -61,6 +64,8 @@ struct Best {
     /// Their places: the first so many.
     nodes: Vec<u32>,
     count: usize,
+    /// More of them, if this is still the highest total.
+    together: (f64, Bits),
 }
 
 impl Best {
@@ -69,6 +74,7 @@ impl Best {
         self.total = f64::NEG_INFINITY;
         self.nodes.resize(places, 0);
         self.count = 0;
+        self.together.0 = f64::NEG_INFINITY;
     }
 
     /// One more node. Whether it is as good as the best is not to be foreseen, so nothing is made to depend on it but a sum.
@@ -82,14 +88,36 @@ impl Best {
         self.count += usize::from(total == self.total);
     }
 
-    /// Some more nodes, each of them once: there is a place for one more than the others.
-    fn add_all(&mut self, nodes: &[u32]) {
-        self.nodes[self.count..self.count + nodes.len()].copy_from_slice(nodes);
-        self.count += nodes.len();
+    /// Some more nodes that have the same total, if there are any.
+    fn note_all(&mut self, nodes: &Bits, total: f64) {
+        if total < self.total || nodes.is_empty() {
+            return;
+        }
+        if total > self.total {
+            self.total = total;
+            self.count = 0;
+        }
+        let (highest, together) = &mut self.together;
+        if *highest == total {
+            together.add_all(nodes);
+        } else {
+            together.set_to(nodes);
+            *highest = total;
+        }
     }
 
-    fn nodes(&self) -> &[u32] {
-        &self.nodes[..self.count]
+    /// All of them, of whom none was noted twice; how many there are.
+    fn ties(&self, ties: &mut Bits) -> usize {
+        ties.clear();
+        let (highest, together) = &self.together;
+        if *highest == self.total {
+            ties.set_to(together);
+        }
+        let count = self.count + ties.len();
+        for node in &self.nodes[..self.count] {
+            ties.insert(*node as usize);
+        }
+        count
     }
 }
 
@@ -116,39 +144,12 @@ pub(crate) struct Sample {
 }
 
 /// Which nodes are scored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Among {
-    /// All: every one is open.
-    All,
+#[derive(Clone, Copy, Debug)]
+enum Among<'a> {
+    /// These: every one is open.
+    These(Scored<'a>),
     /// Those that [`SignatureState::open`] tells.
     Open,
-    /// Of all, a stretch of the order.
-    Stretch(Sample),
-}
-
-/// Where each node is in the order, by place.
-#[derive(Default)]
-struct Positions {
-    of: Vec<u32>,
-    /// How many nodes there are.
-    nodes: u32,
-    /// Of which cluster, and after how many invalidations, this was so.
-    known_at: Option<(ChangeLogId, u64)>,
-}
-
-impl Positions {
-    fn catch_up(&mut self, cluster: &Cluster) {
-        let (history, invalidations) = (cluster.changes().history(), cluster.changes().invalidations());
-        if matches!(&self.known_at, Some((of, at)) if of.is(history) && *at == invalidations) {
-            return;
-        }
-        self.of.resize(cluster.columns().len(), 0);
-        self.nodes = cluster.order().len() as u32;
-        for (position, node) in cluster.order().iter().enumerate() {
-            self.of[node.index()] = position as u32;
-        }
-        self.known_at = Some((history.mark(), invalidations));
-    }
 }
 
 impl LoadSearch {
@@ -162,16 +163,6 @@ impl LoadSearch {
         self.ties.contains(node.index())
     }
 
-    /// Some nodes are scored, of all in their order: each of them, if they are few.
-    fn begin_stretch(&mut self, cluster: &Cluster, Sample { start, enough }: Sample, are_few: bool) {
-        if !are_few {
-            return self.positions.catch_up(cluster);
-        }
-        let (before, from) = cluster.order().split_at(start);
-        self.nodes.clear();
-        self.nodes.extend(from.iter().chain(before).take(enough).map(|node| node.index() as u32));
-    }
-
     /// Nothing has been added for any node.
     fn begin_rest(&mut self, places: usize) {
         (self.same, self.most_of_own) = (0.0, 0.0);
@@ -179,8 +170,8 @@ impl LoadSearch {
         self.own.resize(places, 0.0);
     }
 
-    /// Takes over what nodes share of a score where all are open, and what some have of their own.
-    fn share(&mut self, cluster: &Cluster, column: &mut Column, shared: &SharedScores) {
+    /// Takes over what nodes share of a score, and what some have of their own.
+    fn share(&mut self, cluster: &Cluster, column: &mut Column, shared: &SharedScores, scored: Scored<'_>) {
         let SharedScores { by_value, otherwise, own } = shared;
         let label = by_value.as_ref().and_then(|(key, _)| cluster.label_columns().get(key));
         let values: &[f64] = by_value.as_ref().filter(|_| label.is_some()).map_or(&[], |(_, values)| values);
@@ -188,16 +179,32 @@ impl LoadSearch {
             let number = label.map_or(ABSENT, |label| label.of(node));
             values.len().min(number as usize)
         };
-        let nodes_with = |value: usize| label.map_or(0, |label| label.nodes(value as u32).len());
-        // How many nodes of each value share its score; the last are those without the label.
-        let mut sharing: Vec<usize> = (0..values.len()).map(nodes_with).collect();
-        sharing.push(cluster.node_count() - sharing.iter().sum::<usize>());
-        own.iter().for_each(|(node, _)| sharing[number(*node)] -= 1);
+        let nodes_with = |value: usize| label.map_or(&[][..], |label| label.nodes(value as u32));
+        let Self { some: owning, .. } = self;
+        owning.clear();
+        own.iter().for_each(|(node, _)| owning.insert(node.index()));
+        let shares = |node: NodeId| !owning.contains(node.index());
+        // Whether a scored node of each value shares its score; the last are those without the label.
+        let there = || (0..values.len()).map(|value| nodes_with(value).len());
+        let others = cluster.node_count() - there().sum::<usize>();
+        let sharing: Vec<bool> = match scored.places {
+            Some(places) => {
+                let there = there().chain([others]).filter(|nodes| *nodes > 0).count();
+                let number = |node| shares(node).then(|| number(node));
+                Scored::numbers_of(places, there, number, values.len() + 1)
+            }
+            None => {
+                let owners = own.iter().filter(|(node, _)| number(*node) == values.len()).count();
+                let with = |value| nodes_with(value).iter().any(|node| shares(*node));
+                (0..values.len()).map(with).chain([owners < others]).collect()
+            }
+        };
 
         let scores = || values.iter().chain([otherwise]).copied();
-        let in_use = || scores().zip(&sharing).filter(|(_, nodes)| **nodes > 0).map(|(score, _)| score);
+        let in_use = || scores().zip(&sharing).filter(|(_, shares)| **shares).map(|(score, _)| score);
+        let own = || own.iter().filter(|(node, _)| scored.includes(*node));
         column.bounds = Bounds::NONE;
-        let all = in_use().chain(own.iter().map(|(_, score)| *score));
+        let all = in_use().chain(own().map(|(_, score)| *score));
         all.for_each(|score| column.bounds.include(column.normalization, score));
         let Column { weight, normalization, bounds, .. } = *column;
         let points = |score: f64| weight * normalized(normalization, bounds, score);
@@ -205,7 +212,7 @@ impl LoadSearch {
         let mut most = in_use().map(points).fold(f64::NEG_INFINITY, f64::max);
         // Many have the same as the one before.
         let mut last = (f64::NAN, 0.0);
-        for (node, score) in own {
+        for (node, score) in own() {
             if *score != last.0 {
                 last = (*score, points(*score));
                 most = most.max(last.1);
@@ -225,28 +232,47 @@ impl LoadSearch {
         }
     }
 
-    /// Nothing was found so far.
-    fn clear_best(&mut self, cluster: &Cluster) {
-        self.whole.clear();
-        self.best.clear(cluster.columns().len() + 1);
-    }
-
-    /// The nodes of whole buckets with the highest total are among the best, too.
-    fn tie(&mut self, buckets: &LoadBuckets) {
-        let highest = self.whole.iter().fold(f64::NEG_INFINITY, |highest, (_, total)| highest.max(*total));
-        if highest > self.best.total {
-            self.best.total = highest;
-            self.best.count = 0;
+    /// Takes note of all nodes of buckets whose bounds meet: what is taken of them is worth the same.
+    fn note_met(
+        &mut self,
+        cluster: &Cluster,
+        buckets: &LoadBuckets,
+        total: f64,
+        rest: RestByValue<'_>,
+        scored: Scored<'_>,
+    ) {
+        let Self { met, together, some, best, label_sets, own, owners, most_of_own, .. } = self;
+        if met.is_empty() || total + rest.most() + *most_of_own < best.total {
+            return met.clear();
         }
-        let Self { whole, best, .. } = self;
-        for (bucket, total) in whole.iter() {
-            if *total != best.total {
-                continue;
+        together.clear();
+        buckets.collect(met, together);
+        met.clear();
+        if let Some(places) = scored.places {
+            together.keep_only(places);
+        }
+        let points = rest.points(cluster);
+        for node in owners.iter().filter(|node| together.remove(**node as usize)) {
+            best.note(*node, total + points.of(*node) + own[*node as usize]);
+        }
+        let Some(SharedPoints { key, points, .. }) = rest.shared else {
+            return best.note_all(together, total);
+        };
+        let sets = label_sets.of(cluster, key);
+        let mut values: Vec<usize> = (0..points.len()).collect();
+        values.sort_unstable_by(|one, other| points[*other].total_cmp(&points[*one]));
+        for value in values {
+            let total = total + points[value];
+            if total < best.total {
+                return;
             }
-            best.add_all(buckets.nodes_of(*bucket as usize));
+            some.set_to(together);
+            match sets.get(value) {
+                Some(nodes) if value + 1 < points.len() => some.keep_only(nodes),
+                _ => sets.iter().take(points.len() - 1).for_each(|nodes| some.take_out(nodes)),
+            }
+            best.note_all(some, total);
         }
-        self.ties.clear();
-        self.best.nodes().iter().for_each(|node| self.ties.insert(*node as usize));
     }
 }
 
@@ -265,60 +291,67 @@ impl SignatureState {
             return None;
         }
         let buckets = buckets.catch_up(cluster)?;
-        let mut among = if self.filter_by_load(cluster, buckets, search) { Among::All } else { Among::Open };
-        self.find_flat(cluster);
+        let mut stretch = std::mem::take(&mut search.stretch);
+        let found = self.find_by_load(cluster, buckets, search, sample, &mut stretch);
+        search.stretch = stretch;
+        found
+    }
+
+    fn find_by_load(
+        &mut self,
+        cluster: &Cluster,
+        buckets: &LoadBuckets,
+        search: &mut LoadSearch,
+        sample: Option<Sample>,
+        stretch: &mut Bits,
+    ) -> Option<FoundByLoad> {
         let nodes = cluster.node_count();
-        let (mut feasible, mut looked_at) =
-            (if among == Among::All { nodes } else { self.open_count }, nodes);
+        let all_open = self.filter_by_load(cluster, buckets, search);
+        let (mut feasible, mut looked_at) = (if all_open { nodes } else { self.open_count }, nodes);
         let sample = sample.filter(|sample| sample.enough < feasible);
-        let are_few = sample.is_some_and(|sample| sample.enough * FEW_OF_ALL <= nodes);
-        if let Some(sample) = sample {
-            (looked_at, feasible) = (sample.enough, sample.enough);
-            if among == Among::All && self.the_rest().next().is_none() {
-                among = Among::Stretch(sample);
-                search.begin_stretch(cluster, sample, are_few);
+        let mut among = Among::Open;
+        if let Some(Sample { start, enough }) = sample {
+            (feasible, looked_at) = (enough, enough);
+            if all_open {
+                search.stretches.find(cluster, start, enough, stretch);
+                among = Among::These(Scored { count: enough, places: Some(stretch) });
             } else {
-                looked_at = self.take_sample(cluster, search, sample, among == Among::All);
-                among = Among::Open;
+                looked_at = self.take_sample(cluster, search, start, enough);
             }
+        } else if all_open {
+            among = Among::These(Scored { count: nodes, places: None });
         }
         if feasible == 0 {
             return None;
         }
+        self.find_flat(cluster, matches!(among, Among::These(_)));
         self.score_the_rest(cluster, search, among)?;
-        search.clear_best(cluster);
-        if are_few {
-            self.score_sample(cluster, search);
+        search.best.clear(cluster.columns().len() + 1);
+        if sample.is_some_and(|sample| sample.enough * FEW_OF_ALL <= nodes) {
+            self.score_sample(cluster, search, among);
         } else {
             self.bound(buckets, search);
             self.search_buckets(cluster, buckets, search, among)?;
         }
-        search.tie(buckets);
-        let Best { total, count, .. } = search.best;
-        Some(FoundByLoad { total, ties: count, feasible, looked_at })
+        let LoadSearch { best, ties, .. } = search;
+        Some(FoundByLoad { total: best.total, ties: best.ties(ties), feasible, looked_at })
     }
 
-    /// Closes all nodes but the first open ones from a position in the order on. How many were looked at: it only stops at one open
-    /// node more than it needs.
+    /// Closes all nodes but the first open ones from a position in the order on, and lists those. How many were looked at: it only
+    /// stops at one open node more than it needs.
     fn take_sample(
         &mut self,
         cluster: &Cluster,
         search: &mut LoadSearch,
-        Sample { start, enough }: Sample,
-        all_open: bool,
+        start: usize,
+        enough: usize,
     ) -> usize {
         let (before, from) = cluster.order().split_at(start);
-        let in_order = from.iter().chain(before).map(|node| node.index());
+        let is_open = |(_, node): &(usize, &NodeId)| self.open[node.index()] == OPEN;
+        let mut open = from.iter().chain(before).enumerate().filter(is_open);
         search.nodes.clear();
-        let mut looked_at = enough;
-        if all_open {
-            search.nodes.extend(in_order.take(enough).map(|node| node as u32));
-        } else {
-            let is_open = |(_, node): &(usize, usize)| self.open[*node] == OPEN;
-            let mut open = in_order.enumerate().filter(is_open);
-            search.nodes.extend(open.by_ref().take(enough).map(|(_, node)| node as u32));
-            looked_at = open.next().map_or(cluster.order().len(), |(position, _)| position);
-        }
+        search.nodes.extend(open.by_ref().take(enough).map(|(_, node)| node.index() as u32));
+        let looked_at = open.next().map_or(cluster.order().len(), |(position, _)| position);
         self.open.clear();
         self.open.resize(cluster.columns().len(), CLOSED);
         search.nodes.iter().for_each(|node| self.open[*node as usize] = OPEN);
@@ -326,11 +359,16 @@ impl SignatureState {
     }
 
     /// Scores each node of the sample.
-    fn score_sample(&self, cluster: &Cluster, search: &mut LoadSearch) {
+    fn score_sample(&self, cluster: &Cluster, search: &mut LoadSearch, among: Among<'_>) {
+        if let Among::These(Scored { places: Some(places), .. }) = among {
+            search.nodes.clear();
+            search.nodes.extend(places.iter().map(|place| place as u32));
+        }
         search.loads.clear();
         search.loads.gather(&cluster.columns().loads, &search.nodes);
         self.score_loads(search);
-        self.finish(cluster, search, Among::All);
+        // None but these.
+        self.finish(cluster, search, Among::These(Scored { count: search.nodes.len(), places: None }));
     }
 
     /// Finds out which nodes are open; whether all are, and nothing was noted about them.
@@ -366,15 +404,18 @@ impl SignatureState {
         all_open
     }
 
-    /// Finds out which scores are worth the same to all nodes, whichever are scored.
-    fn find_flat(&mut self, cluster: &Cluster) {
+    /// Finds out which scores are worth the same to all nodes, whichever are scored; of those by domain only where what nodes share
+    /// does not tell.
+    fn find_flat(&mut self, cluster: &Cluster, are_shared: bool) {
         for column in &mut self.columns {
             column.is_flat = match &column.scores {
                 RawScores::Constant(score) => {
                     column.bounds = Bounds { lowest: *score, highest: *score };
                     true
                 }
-                RawScores::ByDomain(part) if column.is_restless() && part.is_uniform(cluster) => {
+                RawScores::ByDomain(part)
+                    if !are_shared && column.is_restless() && part.is_uniform(cluster) =>
+                {
                     // Whatever the score is, it is worth the same.
                     column.bounds = Bounds { lowest: 1.0, highest: 1.0 };
                     true
@@ -386,9 +427,9 @@ impl SignatureState {
 
     /// Works out the scores that do not follow from what is taken of nodes: what is the same for all of them, and columns. `None`
     /// if a plugin fails.
-    fn score_the_rest(&mut self, cluster: &Cluster, search: &mut LoadSearch, among: Among) -> Option<()> {
-        let open = if among == Among::Open { &self.open } else { &cluster.columns().there };
-        search.begin_rest(open.len());
+    fn score_the_rest(&mut self, cluster: &Cluster, search: &mut LoadSearch, among: Among<'_>) -> Option<()> {
+        search.begin_rest(cluster.columns().len());
+        let mut opened = matches!(among, Among::Open);
         for column in &mut self.columns {
             column.shared = None;
             if column.is_flat {
@@ -399,15 +440,29 @@ impl SignatureState {
             if column.is_by_load() {
                 continue;
             }
-            let shared = if among == Among::All { column.take_shared(cluster) } else { None };
-            if let Some(shared) = shared {
-                search.share(cluster, column, &shared);
+            if let Among::These(scored) = among
+                && let Some(shared) = column.take_shared(cluster, scored)
+            {
+                search.share(cluster, column, &shared, scored);
                 column.put_back(shared);
-            } else {
-                column.raw.resize(open.len(), 0.0);
-                column.fill(cluster, &self.pod, open).ok()?;
-                column.bounds = Bounds::of(column.normalization, &column.raw, open);
+                continue;
             }
+            if let Among::These(scored) = among
+                && !opened
+            {
+                opened = true;
+                self.open.clear();
+                match scored.places {
+                    None => self.open.extend_from_slice(&cluster.columns().there),
+                    Some(places) => {
+                        self.open.resize(cluster.columns().len(), CLOSED);
+                        places.iter().for_each(|place| self.open[place] = OPEN);
+                    }
+                }
+            }
+            column.raw.resize(self.open.len(), 0.0);
+            column.fill(cluster, &self.pod, &self.open).ok()?;
+            column.bounds = Bounds::of(column.normalization, &column.raw, &self.open);
         }
         Some(())
     }
@@ -441,31 +496,40 @@ impl SignatureState {
         cluster: &Cluster,
         buckets: &LoadBuckets,
         search: &mut LoadSearch,
-        among: Among,
+        among: Among<'_>,
     ) -> Option<()> {
-        // Where all nodes are open and nothing else counts, those of a bucket whose bounds meet have that total, and no bucket whose
-        // highest is below the lowest of another has one of the best.
-        let meet = among == Among::All && self.the_rest().next().is_none() && search.owners.is_empty();
-        let mut floor = if meet { highest_of(&search.lowest) } else { f64::INFINITY };
+        // Nodes of buckets whose bounds meet need not be looked at one by one, unless that is so for the rest.
+        let rest = match among {
+            Among::These(scored) => self.rest_by_value().map(|rest| (rest, scored)),
+            Among::Open => None,
+        };
+        // Where nothing else counts, no bucket whose highest is below the lowest of another has one of the best, if all nodes are
+        // scored; and hardly one of them else.
+        let is_all = rest.is_some_and(|(rest, _)| rest.shared.is_none()) && search.owners.is_empty();
+        let mut floor = if is_all { highest_of(&search.lowest) } else { f64::INFINITY };
         let at_most = search.most_of_own + self.the_rest().map(most_points).sum::<f64>();
         for _ in 0..MAX_BOUNDS {
             let bound = highest_of(&search.highest);
             if bound == f64::NEG_INFINITY || bound + at_most < search.best.total {
                 return Some(());
             }
-            self.look_at(cluster, buckets, search, floor.min(bound), meet);
+            let floor = std::mem::replace(&mut floor, f64::INFINITY).min(bound);
+            self.look_at(cluster, buckets, search, floor, rest.is_none());
             self.finish(cluster, search, among);
-            floor = f64::INFINITY;
+            if let Some((rest, scored)) = rest {
+                search.note_met(cluster, buckets, floor, rest, scored);
+            }
         }
         None
     }
 
     /// Adds the rest to the totals of nodes, puts those that are not to be scored below all others, and takes note of the best.
-    fn finish(&self, cluster: &Cluster, search: &mut LoadSearch, among: Among) {
-        let LoadSearch { nodes, totals, best, positions, own, owners, .. } = search;
-        if among == Among::All
-            && let Some(rest) = self.rest_by_value(cluster)
+    fn finish(&self, cluster: &Cluster, search: &mut LoadSearch, among: Among<'_>) {
+        let LoadSearch { nodes, totals, best, own, owners, .. } = search;
+        if let Among::These(Scored { places: None, .. }) = among
+            && let Some(rest) = self.rest_by_value()
         {
+            let rest = rest.points(cluster);
             for (node, total) in nodes.iter().zip(totals) {
                 best.note(*node, *total + rest.of(*node) + own[*node as usize]);
             }
@@ -485,29 +549,27 @@ impl SignatureState {
         }
         let scored = nodes.iter().zip(totals);
         match among {
-            Among::All => scored.for_each(|(node, total)| best.note(*node, *total)),
-            Among::Open => {
-                scored.for_each(|(node, total)| best.note(*node, *total + self.open[*node as usize]));
+            Among::These(Scored { places: None, .. }) => {
+                scored.for_each(|(node, total)| best.note(*node, *total));
             }
-            Among::Stretch(Sample { start, enough }) => {
-                let (start, enough) = (start as u32, enough as u32);
+            Among::These(Scored { places: Some(places), .. }) => {
                 for (node, total) in scored {
-                    let position = positions.of[*node as usize];
-                    // The order goes on at its beginning.
-                    let turn = if position < start { positions.nodes } else { 0 };
-                    let is_in = position + turn - start < enough;
+                    let is_in = places.contains(*node as usize);
                     best.note(*node, if is_in { *total } else { f64::NEG_INFINITY });
                 }
+            }
+            Among::Open => {
+                scored.for_each(|(node, total)| best.note(*node, *total + self.open[*node as usize]));
             }
         }
     }
 
     /// The rest, if nodes share all of it by one label at most.
-    fn rest_by_value<'a>(&'a self, cluster: &'a Cluster) -> Option<PointsByValue<'a>> {
+    fn rest_by_value(&self) -> Option<RestByValue<'_>> {
         let mut rest = self.the_rest();
         match (rest.next(), rest.next()) {
-            (None, _) => Some(PointsByValue { numbers: &[], points: &[0.0] }),
-            (Some(only), None) => only.shared.as_ref().map(|shared| PointsByValue::new(cluster, shared)),
+            (None, _) => Some(RestByValue { shared: None }),
+            (Some(only), None) => only.shared.as_ref().map(|shared| RestByValue { shared: Some(shared) }),
             _ => None,
         }
     }
@@ -526,23 +588,22 @@ impl SignatureState {
         }
     }
 
-    /// Takes the buckets whose bound is not below the floor, and works out the totals of their nodes without the rest; not of those
-    /// that all have the same, if that is all there is to them.
+    /// Takes the buckets whose bound is not below the floor, and works out the totals of their nodes without the rest. Buckets
+    /// whose bounds meet have that floor; unless their nodes have to be looked at one by one, they are only listed.
     fn look_at(
         &self,
         cluster: &Cluster,
         buckets: &LoadBuckets,
         search: &mut LoadSearch,
         floor: f64,
-        meet: bool,
+        one_by_one: bool,
     ) {
-        let LoadSearch { lowest, highest, nodes, loads, whole, met, .. } = search;
+        let LoadSearch { lowest, highest, nodes, loads, met, .. } = search;
         nodes.clear();
         loads.clear();
-        let known = if meet { whole } else { &mut *met };
         for (bucket, highest) in highest.iter_mut().enumerate().filter(|(_, highest)| **highest >= floor) {
             if *highest == lowest[bucket] {
-                known.push((bucket as u32, *highest));
+                met.push(bucket as u32);
             } else {
                 let doubtful = buckets.nodes_of(bucket);
                 nodes.extend_from_slice(doubtful);
@@ -551,10 +612,10 @@ impl SignatureState {
             *highest = f64::NEG_INFINITY;
         }
         self.score_loads(search);
-        let LoadSearch { nodes, totals, met, .. } = search;
-        for (bucket, total) in met.drain(..) {
-            nodes.extend_from_slice(buckets.nodes_of(bucket as usize));
-            totals.resize(nodes.len(), total);
+        if one_by_one {
+            let LoadSearch { nodes, totals, met, .. } = search;
+            met.drain(..).for_each(|bucket| nodes.extend_from_slice(buckets.nodes_of(bucket as usize)));
+            totals.resize(nodes.len(), floor);
         }
     }
 }
@@ -572,6 +633,26 @@ fn most_points(column: &Column) -> f64 {
     let Bounds { lowest, highest } = column.bounds;
     let points = |raw| column.weight * normalized(column.normalization, column.bounds, raw);
     points(lowest).max(points(highest))
+}
+
+/// What does not follow from what is taken of nodes, where they share it by one label, or nothing is left.
+#[derive(Clone, Copy)]
+struct RestByValue<'a> {
+    shared: Option<&'a SharedPoints>,
+}
+
+impl<'a> RestByValue<'a> {
+    /// The most that it is worth to a node.
+    fn most(self) -> f64 {
+        self.shared.map_or(0.0, |shared| shared.most)
+    }
+
+    fn points(self, cluster: &'a Cluster) -> PointsByValue<'a> {
+        match self.shared {
+            Some(shared) => PointsByValue::new(cluster, shared),
+            None => PointsByValue { numbers: &[], points: &[0.0] },
+        }
+    }
 }
 
 /// The points that nodes share, by place.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::{
-    fast::{Cells, LoadScore, Normalization, PluginFailed, RawScores, ScorePart, SharedScores},
+    fast::{Cells, LoadScore, Normalization, PluginFailed, RawScores, ScorePart, Scored, SharedScores},
     vector::{Bounds, WeightedColumn, normalized},
 };
 use supercargo_model::{Cluster, Name, NodeId, Pod, changes::PodChange};
@@ -137,12 +137,12 @@ impl Column {
         matches!(&self.scores, RawScores::ByDomain(part) if part.is_silent())
     }
 
-    /// What nodes share of it where all are open; `None` if it has to be worked out for each. Where that is all there is to the
+    /// What nodes share of it where these are scored; `None` if it has to be worked out for each. Where that is all there is to the
     /// score, it has to be put back.
-    pub(super) fn take_shared(&mut self, cluster: &Cluster) -> Option<SharedScores> {
+    pub(super) fn take_shared(&mut self, cluster: &Cluster, scored: Scored<'_>) -> Option<SharedScores> {
         match &mut self.scores {
             RawScores::Shared(shared) => Some(std::mem::take(shared)),
-            RawScores::ByDomain(part) => part.shared(cluster),
+            RawScores::ByDomain(part) => part.shared(cluster, scored),
             _ => None,
         }
     }

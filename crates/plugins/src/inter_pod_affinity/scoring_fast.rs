@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use supercargo_framework::fast::{
-    Cells, Compiled, DomainScore, FastScore, Normalization, RawScores, ScorePart, SharedScores,
+    Cells, Compiled, DomainScore, FastScore, Normalization, RawScores, ScorePart, Scored, SharedScores,
 };
 use supercargo_model::{
     Cluster, Name, NodeId, Pod,
@@ -203,7 +203,7 @@ impl DomainScore for Preferred {
         self.met_by_classes(cluster).is_empty()
     }
 
-    fn shared(&self, cluster: &Cluster) -> Option<SharedScores> {
+    fn shared(&self, cluster: &Cluster, _: Scored<'_>) -> Option<SharedScores> {
         let mut by_value: Option<(Name, Vec<f64>)> = None;
         let mut own: Vec<(NodeId, f64)> = Vec::new();
         for (key, class, worth) in sum_by_class(self.met_by_classes(cluster)) {

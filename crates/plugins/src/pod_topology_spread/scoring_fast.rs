@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use supercargo_framework::{
     fast::{
-        Cells, Compiled, DomainScore, FastScore, Normalization, OPEN, RawScores, ScorePart, SharedScores,
+        Cells, Compiled, DomainScore, FastScore, Normalization, OPEN, RawScores, ScorePart, Scored,
+        SharedScores,
     },
     vector::vectorized,
 };
@@ -311,7 +312,7 @@ impl DomainScore for Soft {
         self.is_everywhere(cluster) && (0..self.constraints.len()).all(counts_nobody)
     }
 
-    fn shared(&self, cluster: &Cluster) -> Option<SharedScores> {
+    fn shared(&self, cluster: &Cluster, scored: Scored<'_>) -> Option<SharedScores> {
         let only = |of_hosts: bool| {
             let mut found =
                 (0..self.constraints.len()).filter(|i| is_host(&self.constraints[*i]) == of_hosts);
@@ -336,11 +337,15 @@ impl DomainScore for Soft {
         let on_hosts = host.into_iter().flat_map(|i| self.counted_classes(i, cluster));
         let on_hosts = sum_by_node(on_hosts.flat_map(PodClass::nodes).map(|(node, n)| (node, f64::from(n))));
 
-        let domains = label
-            .map_or(0, |label| (0..range as u32).filter(|value| !label.nodes(*value).is_empty()).count());
+        let domains = label.map_or(0, |label| {
+            let there = (0..range as u32).filter(|value| !label.nodes(*value).is_empty()).count();
+            let number = |node| Some(label.of(node) as usize);
+            let among = |places| Scored::numbers_of(places, there, number, range);
+            scored.places.map_or(there, |places| among(places).into_iter().filter(|met| *met).count())
+        });
         let term = |i: usize, domains| Term::new(&self.constraints[i], domains);
         let wide_term = wide.map(|i| term(i, domains));
-        let host_term = host.map(|i| term(i, cluster.node_count()));
+        let host_term = host.map(|i| term(i, scored.count));
         let raw = |in_domain: f64, on_host: f64| {
             let of = |term: Option<Term>, count| term.map_or(0.0, |term| term.of(count));
             raw_score(of(wide_term, in_domain) + of(host_term, on_host))
