@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use supercargo_framework::{
     fast::Normalization,
-    vector::{Bounds, count_of, normalized, nth_of},
+    vector::{BLOCK, Bounds, count_in_block, normalized, nth_in_block, vectorized},
 };
 use supercargo_model::NodeId;
 
@@ -16,8 +16,6 @@ const MAX_CLASSES: usize = 1024;
 const WORDS: usize = MAX_CLASSES / 64;
 /// How many scores may depend on which nodes are found.
 pub(crate) const MAX_KEYS: usize = 4;
-/// Nodes that are counted together.
-const BLOCK: usize = 64;
 
 /// What tells the classes of nodes with the same base apart: the cell of each score that depends on which nodes are found.
 pub(crate) type Keys = [u32; MAX_KEYS];
@@ -48,12 +46,6 @@ impl Class {
 /// A set of classes.
 type Classes = [u64; WORDS];
 
-#[derive(Clone, Copy)]
-struct Block {
-    open: u32,
-    classes: Classes,
-}
-
 /// A stretch of the order of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
@@ -66,9 +58,16 @@ pub(crate) struct Stretch {
 /// All nodes by class, in the order in which they are searched.
 pub(crate) struct SearchClasses {
     classes: Vec<Class>,
+    /// How many nodes of each class each block has.
+    by_block: Vec<Vec<u8>>,
     /// By position in the order.
     class_of: Vec<u16>,
-    blocks: Vec<Block>,
+    /// The same by place.
+    class_at: Vec<u16>,
+    /// How many open nodes each block has.
+    open: Vec<u8>,
+    /// The classes of the open nodes of each block, as bits: the first 64 classes of all blocks, then the next.
+    present_in: Vec<Vec<u64>>,
     order: Vec<NodeId>,
     /// By place.
     position_of: Vec<u32>,
@@ -77,10 +76,11 @@ pub(crate) struct SearchClasses {
     /// The last stretch: what it has of the order, the later part first, and its classes.
     ranges: [Range<usize>; 2],
     present: Classes,
+    met: Vec<u16>,
+    /// The points of each cell by one score.
+    points: Vec<f64>,
     /// The classes of it that have the highest total.
     best: Vec<u16>,
-    /// Places, as bits.
-    places: Vec<u64>,
 }
 
 impl SearchClasses {
@@ -96,15 +96,19 @@ impl SearchClasses {
         }
         let mut this = Self {
             classes: Vec::new(),
+            by_block: Vec::new(),
             class_of: vec![0; order.len()],
-            blocks: vec![Block { open: 0, classes: [0; WORDS] }; order.len().div_ceil(BLOCK)],
+            class_at: vec![0; base.len()],
+            open: vec![0; order.len().div_ceil(BLOCK)],
+            present_in: Vec::new(),
             by_place: order.is_sorted(),
             order: order.to_vec(),
             position_of,
             ranges: [0..0, 0..0],
             present: [0; WORDS],
+            met: Vec::new(),
+            points: Vec::new(),
             best: Vec::new(),
-            places: vec![0; base.len().div_ceil(64)],
         };
         // Neighbours are often alike, so the class that was used last is tried first.
         let mut last = 0;
@@ -114,28 +118,37 @@ impl SearchClasses {
                 last = this.find(base, keys)?;
             }
             this.classes[last].nodes += 1;
+            this.by_block[last][position / BLOCK] += 1;
             this.class_of[position] = last as u16;
+            this.class_at[node.index()] = last as u16;
         }
-        (0..this.blocks.len()).for_each(|block| this.count(block));
+        (0..this.open.len()).for_each(|block| this.count(block));
         Some(this)
     }
 
     fn find(&mut self, base: f64, keys: Keys) -> Option<usize> {
         let new = Class { base, keys, nodes: 0, total: 0.0 };
         let same = |class: &Class| class.base == base && class.keys == keys;
-        place_of(&mut self.classes, MAX_CLASSES, new, same, |class| class.nodes == 0)
-    }
-
-    /// Counts the nodes of a block anew.
-    fn count(&mut self, block: usize) {
-        let mut counted = Block { open: 0, classes: [0; WORDS] };
-        for class in self.nodes(block) {
-            if self.classes[*class as usize].is_open() {
-                counted.open += 1;
-                insert(&mut counted.classes, *class);
+        let place = place_of(&mut self.classes, MAX_CLASSES, new, same, |class| class.nodes == 0)?;
+        if place == self.by_block.len() {
+            let blocks = self.open.len();
+            self.by_block.push(vec![0; blocks]);
+            if place.is_multiple_of(64) {
+                self.present_in.push(vec![0; blocks]);
             }
         }
-        self.blocks[block] = counted;
+        Some(place)
+    }
+
+    /// Counts the open nodes of a block.
+    fn count(&mut self, block: usize) {
+        for position in block * BLOCK..self.class_of.len().min((block + 1) * BLOCK) {
+            let class = self.class_of[position] as usize;
+            if self.classes[class].is_open() {
+                self.open[block] += 1;
+                self.present_in[class / 64][block] |= 1 << (class % 64);
+            }
+        }
     }
 
     /// A node's base or keys have changed; `None` if that makes too many classes.
@@ -148,32 +161,23 @@ impl SearchClasses {
         }
         let was_open = class.is_open();
         self.classes[before].nodes -= 1;
+        self.by_block[before][position / BLOCK] -= 1;
         let class = self.find(base, keys)?;
         self.classes[class].nodes += 1;
+        self.by_block[class][position / BLOCK] += 1;
         self.class_of[position] = class as u16;
+        self.class_at[node.index()] = class as u16;
         let is_open = self.classes[class].is_open();
-        let is_left = self.nodes(position / BLOCK).contains(&(before as u16));
-        let block = &mut self.blocks[position / BLOCK];
+        let block = position / BLOCK;
         // The class may have been given up, and be another by now.
-        if !is_left || !self.classes[before].is_open() {
-            remove(&mut block.classes, before as u16);
+        if self.by_block[before][block] == 0 || !self.classes[before].is_open() {
+            self.present_in[before / 64][block] &= !(1 << (before % 64));
         }
         if is_open {
-            insert(&mut block.classes, class as u16);
+            self.present_in[class / 64][block] |= 1 << (class % 64);
         }
-        block.open = block.open + u32::from(is_open) - u32::from(was_open);
+        self.open[block] = self.open[block] + u8::from(is_open) - u8::from(was_open);
         Some(())
-    }
-
-    /// The classes of the nodes of a block.
-    fn nodes(&self, block: usize) -> &[u16] {
-        &self.class_of[block * BLOCK..self.class_of.len().min((block + 1) * BLOCK)]
-    }
-
-    /// The classes of the open nodes of the last stretch.
-    fn present(&self) -> impl Iterator<Item = usize> + use<> {
-        let (present, words) = (self.present, self.classes.len().div_ceil(64));
-        (0..words).flat_map(move |word| bits(present[word]).map(move |bit| word * 64 + bit))
     }
 
     /// Looks for so many open nodes from a position on. It only stops when it meets one more: the closed ones on the way
@@ -186,24 +190,51 @@ impl SearchClasses {
         let earlier = 0..if goes_on { self.scan(0..start, enough, &mut found) } else { 0 };
         let looked_at = later.len() + earlier.len();
         self.ranges = [later, earlier];
+        self.met.clear();
+        for (word, present) in self.present[..self.present_in.len()].iter().enumerate() {
+            self.met.extend(bits(*present).map(|bit| (word * 64 + bit) as u16));
+        }
         Stretch { found, looked_at }
     }
 
     /// Where the search stops; the end of the range if it does not.
     fn scan(&mut self, range: Range<usize>, enough: usize, found: &mut usize) -> usize {
-        let words = self.classes.len().div_ceil(64);
         let mut position = range.start;
         while position < range.end {
-            let block = &self.blocks[position / BLOCK];
-            let is_whole = position.is_multiple_of(BLOCK) && position + BLOCK <= range.end;
-            if is_whole && *found + block.open as usize <= enough {
-                *found += block.open as usize;
-                for (present, classes) in self.present.iter_mut().zip(&block.classes).take(words) {
-                    *present |= classes;
+            let first = position.div_ceil(BLOCK);
+            if position.is_multiple_of(BLOCK) {
+                let blocks = &self.open[first..range.end / BLOCK];
+                let mut whole = 0;
+                while whole < blocks.len() && *found + blocks[whole] as usize <= enough {
+                    *found += blocks[whole] as usize;
+                    whole += 1;
                 }
-                position += BLOCK;
-                continue;
+                for (present, blocks) in self.present.iter_mut().zip(&self.present_in) {
+                    *present |= blocks[first..first + whole].iter().fold(0, |all, block| all | block);
+                }
+                position += whole * BLOCK;
             }
+            let end = range.end.min((position / BLOCK + 1) * BLOCK);
+            let stop = self.scan_part(position..end, enough, found);
+            if stop < end {
+                return stop;
+            }
+            position = end;
+        }
+        range.end
+    }
+
+    /// The same for a part of a block.
+    fn scan_part(&mut self, part: Range<usize>, enough: usize, found: &mut usize) -> usize {
+        let block = part.start / BLOCK;
+        if usize::from(self.open.get(block).copied().unwrap_or(0)) == self.nodes_of_block(block) {
+            // Each of them counts, so that where the search stops is known.
+            let stop = part.end.min(part.start + enough - *found);
+            *found += stop - part.start;
+            self.class_of[part.start..stop].iter().for_each(|class| insert(&mut self.present, *class));
+            return stop;
+        }
+        for position in part.clone() {
             let class = self.class_of[position];
             if self.classes[class as usize].is_open() {
                 if *found == enough {
@@ -212,90 +243,155 @@ impl SearchClasses {
                 *found += 1;
                 insert(&mut self.present, class);
             }
-            position += 1;
         }
-        range.end
+        part.end
+    }
+
+    fn nodes_of_block(&self, block: usize) -> usize {
+        self.class_of.len().min((block + 1) * BLOCK) - block * BLOCK
     }
 
     /// The cells of a score that the open nodes of the last stretch are in; some may come more than once.
     pub(crate) fn cells(&self, column: usize) -> impl Iterator<Item = u32> {
-        self.present().map(move |class| self.classes[class].keys[column])
+        self.met.iter().map(move |class| self.classes[*class as usize].keys[column])
     }
 
     /// The highest total of the last stretch, and how many nodes have it; `None` if it has no open node.
     pub(crate) fn best(&mut self, columns: &[Option<Weighed<'_>>; MAX_KEYS]) -> Option<(f64, usize)> {
-        let mut bounds = [Bounds::NONE; MAX_KEYS];
+        let Self { classes, met, points, best, .. } = self;
+        met.iter().for_each(|place| classes[*place as usize].total = classes[*place as usize].base);
         for (i, column) in columns.iter().flatten().enumerate() {
-            for class in self.present() {
-                let cell = self.classes[class].keys[i] as usize;
-                bounds[i].include(column.normalization, column.raw[cell]);
+            let Weighed { raw, weight, normalization } = *column;
+            let mut bounds = Bounds::NONE;
+            for place in &*met {
+                bounds.include(normalization, raw[classes[*place as usize].keys[i] as usize]);
+            }
+            let worth = |raw: f64| weight * normalized(normalization, bounds, raw);
+            // Classes share cells, unless there are few of them.
+            let by_cell = raw.len() < met.len();
+            points.clear();
+            points.extend(raw.iter().filter(|_| by_cell).map(|raw| worth(*raw)));
+            for place in &*met {
+                let class = &mut classes[*place as usize];
+                let cell = class.keys[i] as usize;
+                class.total += if by_cell { points[cell] } else { worth(raw[cell]) };
             }
         }
         let mut highest = f64::NEG_INFINITY;
-        self.best.clear();
-        for place in self.present() {
-            let class = &mut self.classes[place];
-            class.total = class.base;
-            for (i, column) in columns.iter().flatten().enumerate() {
-                let raw = column.raw[class.keys[i] as usize];
-                class.total += column.weight * normalized(column.normalization, bounds[i], raw);
+        best.clear();
+        for place in &*met {
+            let total = classes[*place as usize].total;
+            if total > highest {
+                highest = total;
+                best.clear();
             }
-            if class.total > highest {
-                highest = class.total;
-                self.best.clear();
-            }
-            if class.total == highest {
-                self.best.push(place as u16);
+            if total == highest {
+                best.push(*place);
             }
         }
-        let nodes = self.ranges.iter().map(|range| count_of(&self.class_of[range.clone()], &self.best)).sum();
+        let nodes = self.pieces().map(|piece| self.count_best(piece)).sum();
         (nodes > 0).then_some((highest, nodes))
+    }
+
+    /// The last stretch from the first position in the order to the last, by block; whole blocks that follow each other.
+    fn pieces(&self) -> impl Iterator<Item = Piece> + use<> {
+        let [later, earlier] = self.ranges.clone();
+        [earlier, later].into_iter().flat_map(pieces)
+    }
+
+    /// How many of the best nodes a piece has.
+    fn count_best(&self, piece: Piece) -> usize {
+        match piece {
+            Piece::Part(range) => count_in_block(&self.class_of[range], &self.best),
+            Piece::Blocks(blocks) => {
+                let of = |class: &u16| {
+                    let counts = &self.by_block[usize::from(*class)][blocks.clone()];
+                    counts.iter().map(|count| usize::from(*count)).sum::<usize>()
+                };
+                self.best.iter().map(of).sum()
+            }
+        }
     }
 
     /// The n-th of the best nodes by position in the order.
     pub(crate) fn nth_in_order(&self, mut n: usize) -> Option<NodeId> {
-        let [later, earlier] = &self.ranges;
-        for range in [earlier, later] {
-            let classes = &self.class_of[range.clone()];
-            if let Some(found) = nth_of(classes, &self.best, n) {
-                return Some(self.order[range.start + found]);
-            }
-            n -= count_of(classes, &self.best);
-        }
-        None
-    }
-
-    /// The n-th of the best nodes by place.
-    pub(crate) fn nth_best(&mut self, mut n: usize) -> Option<NodeId> {
-        if self.by_place {
-            return self.nth_in_order(n);
-        }
-        self.places.fill(0);
-        for range in self.ranges.clone() {
-            for position in range {
-                if self.best.contains(&self.class_of[position]) {
-                    let place = self.order[position].index();
-                    self.places[place / 64] |= 1 << (place % 64);
-                }
-            }
-        }
-        for (word, places) in self.places.iter().enumerate() {
-            let count = places.count_ones() as usize;
+        for piece in self.pieces() {
+            let count = self.count_best(piece.clone());
             if n < count {
-                return bits(*places).nth(n).map(|bit| NodeId::from_index(word * 64 + bit));
+                let range = match piece {
+                    Piece::Part(range) => range,
+                    Piece::Blocks(Range { start: mut block, mut end }) => {
+                        while end - block > 1 {
+                            let middle = (block + end) / 2;
+                            let before = self.count_best(Piece::Blocks(block..middle));
+                            if n < before {
+                                end = middle;
+                            } else {
+                                n -= before;
+                                block = middle;
+                            }
+                        }
+                        block * BLOCK..(block + 1) * BLOCK
+                    }
+                };
+                let place = nth_in_block(&self.class_of[range.clone()], &self.best, n)?;
+                return Some(self.order[range.start + place]);
             }
             n -= count;
         }
         None
     }
+
+    /// The n-th of the best nodes by place.
+    pub(crate) fn nth_best(&self, mut n: usize) -> Option<NodeId> {
+        if self.by_place {
+            return self.nth_in_order(n);
+        }
+        let [later, earlier] = self.ranges.each_ref().map(|range| (range.start as u32, range.len() as u32));
+        let is_within = |position: u32, (start, len): (u32, u32)| position.wrapping_sub(start) < len;
+        let is_in = |position: u32| is_within(position, later) | is_within(position, earlier);
+        vectorized(
+            #[inline(always)]
+            || {
+                let blocks = self.class_at.chunks(BLOCK).zip(self.position_of.chunks(BLOCK));
+                for (block, (classes, positions)) in blocks.enumerate() {
+                    let nodes = || classes.iter().zip(positions);
+                    let of = |one: &u16| {
+                        nodes().map(|(class, at)| u32::from((class == one) & is_in(*at))).sum::<u32>()
+                    };
+                    let count = self.best.iter().map(of).sum::<u32>() as usize;
+                    if n < count {
+                        let is_best = |(class, at): (&u16, &u32)| is_in(*at) && self.best.contains(class);
+                        let mut places = nodes().enumerate().filter(|(_, node)| is_best(*node));
+                        return places.nth(n).map(|(place, _)| NodeId::from_index(block * BLOCK + place));
+                    }
+                    n -= count;
+                }
+                None
+            },
+        )
+    }
+}
+
+/// A part of a stretch: positions of one block, or whole blocks.
+#[derive(Clone)]
+enum Piece {
+    Part(Range<usize>),
+    Blocks(Range<usize>),
+}
+
+/// A range of positions: what it has of the block that it begins in, whole blocks, and what it has of the one that it ends in.
+fn pieces(Range { start, end }: Range<usize>) -> [Piece; 3] {
+    let blocks = start.div_ceil(BLOCK)..end / BLOCK;
+    if blocks.start > blocks.end {
+        return [Piece::Part(start..end), Piece::Blocks(0..0), Piece::Part(end..end)];
+    }
+    let (first, last) = (blocks.start * BLOCK, blocks.end * BLOCK);
+    [Piece::Part(start..first), Piece::Blocks(blocks), Piece::Part(last..end)]
 }
 
 fn insert(classes: &mut Classes, class: u16) {
     classes[usize::from(class / 64)] |= 1 << (class % 64);
-}
-
-fn remove(classes: &mut Classes, class: u16) {
-    classes[usize::from(class / 64)] &= !(1 << (class % 64));
 }
 
 fn bits(mut word: u64) -> impl Iterator<Item = usize> {

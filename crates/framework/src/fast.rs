@@ -10,7 +10,9 @@
 
 use std::sync::Arc;
 
-use supercargo_model::{Cluster, Name, NodeId, Pod, bits::Bits, changes::PodChange, columns::LoadColumns};
+use supercargo_model::{
+    Cluster, Name, NodeId, NodeSet, Pod, bits::Bits, changes::PodChange, columns::LoadColumns,
+};
 
 use crate::Status;
 
@@ -131,6 +133,8 @@ pub struct SharedScores {
     pub otherwise: f64,
     /// The nodes that have a score of their own, each once; whether they are scored or not.
     pub own: Vec<(NodeId, f64)>,
+    /// Many nodes that share another score, whatever labels they have; none of them has one of its own.
+    pub group: Option<(NodeSet, f64)>,
 }
 
 impl SharedScores {
@@ -146,6 +150,9 @@ impl SharedScores {
             for (score, number) in column.iter_mut().zip(label.numbers()) {
                 *score = by_value.get(*number as usize).copied().unwrap_or(self.otherwise);
             }
+        }
+        if let Some((nodes, score)) = &self.group {
+            nodes.iter().for_each(|node| column[node.index()] = *score);
         }
         self.own.iter().for_each(|(node, score)| column[node.index()] = *score);
     }

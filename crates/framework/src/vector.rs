@@ -55,13 +55,9 @@ pub fn nth_of(numbers: &[u16], few: &[u16], mut n: usize) -> Option<usize> {
         #[inline(always)]
         || {
             for (block, numbers) in numbers.chunks(BLOCK).enumerate() {
-                let mut count = 0;
-                for one in few {
-                    count += numbers.iter().map(|number| u16::from(number == one)).sum::<u16>() as usize;
-                }
+                let count = count_in_block(numbers, few);
                 if n < count {
-                    let mut places = numbers.iter().enumerate().filter(|(_, number)| few.contains(number));
-                    return places.nth(n).map(|(place, _)| block * BLOCK + place);
+                    return nth_in_block(numbers, few, n).map(|place| block * BLOCK + place);
                 }
                 n -= count;
             }
@@ -70,21 +66,27 @@ pub fn nth_of(numbers: &[u16], few: &[u16], mut n: usize) -> Option<usize> {
     )
 }
 
-/// How many numbers are one of a few.
-pub fn count_of(numbers: &[u16], few: &[u16]) -> usize {
-    vectorized(
-        #[inline(always)]
-        || {
-            let mut count = 0;
-            for one in few {
-                // In short sums that fit the numbers' own width.
-                for numbers in numbers.chunks(BLOCK) {
-                    count += numbers.iter().map(|number| u16::from(number == one)).sum::<u16>() as usize;
-                }
-            }
-            count
-        },
-    )
+/// How many of at most [`BLOCK`] numbers are one of a few: for loops that are [`vectorized`].
+#[inline(always)]
+pub fn count_in_block(numbers: &[u16], few: &[u16]) -> usize {
+    // In sums that fit the numbers' own width.
+    let of = |one: &u16| numbers.iter().map(|number| u16::from(number == one)).sum::<u16>();
+    few.iter().map(of).sum::<u16>().into()
+}
+
+/// The place of the n-th of them.
+#[inline(always)]
+pub fn nth_in_block(numbers: &[u16], few: &[u16], mut n: usize) -> Option<usize> {
+    for (part, numbers) in numbers.chunks(PART_OF_BLOCK).enumerate() {
+        let count = count_in_block(numbers, few);
+        if n < count {
+            let is_one = |number: &u16| few.iter().any(|one| one == number);
+            let mut places = numbers.iter().enumerate().filter(|(_, number)| is_one(number));
+            return places.nth(n).map(|(place, _)| part * PART_OF_BLOCK + place);
+        }
+        n -= count;
+    }
+    None
 }
 
 struct FindBounds<'a> {
@@ -308,6 +310,8 @@ pub fn add_weighted_at(
 
 /// How many nodes share an entry of [`Tops`].
 pub const BLOCK: usize = 64;
+/// So many of them are looked at one by one.
+const PART_OF_BLOCK: usize = 16;
 
 /// The highest total of each block of nodes, and how many nodes have it.
 #[derive(Clone, Debug, Default)]

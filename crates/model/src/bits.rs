@@ -94,6 +94,11 @@ impl Bits {
         self.words.iter().all(|word| *word == 0)
     }
 
+    /// Whether some are in another set, too.
+    pub fn meets(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).any(|(word, other)| word & other != 0)
+    }
+
     /// Puts in all of another set.
     pub fn add_all(&mut self, other: &Self) {
         work::done(other.words.len());
@@ -174,6 +179,11 @@ mod tests {
         assert_eq!(after(Bits::keep_only, &[1, 64, 200], &[1, 64]), [1, 64]);
         assert_eq!(after(Bits::take_out, &[1, 64], &[64, 200]), [1]);
         assert_eq!(after(Bits::set_to, &[1, 64], &[200]), [200]);
+        let meet = |one: &[usize], other: &[usize]| set(one).meets(&set(other));
+        assert_eq!(
+            [meet(&[1, 64], &[64, 200]), meet(&[1, 200], &[2, 64]), meet(&[200], &[])],
+            [true, false, false]
+        );
     }
 
     #[test]

@@ -240,8 +240,10 @@ pub struct Columns {
     pub taint_classes: Vec<TaintClass>,
     /// How many taints of a node only ask pods to stay away.
     pub soft_taints: Vec<f64>,
-    /// The nodes that have such taints.
-    pub soft_tainted: NodeSet,
+    /// The nodes that have one such taint.
+    pub soft_tainted_once: NodeSet,
+    /// Those that have more.
+    pub soft_tainted_more: NodeSet,
     /// How many nodes have taints, of which kind.
     pub tainted: TaintedNodes,
     /// Nodes with an amount that `f64` cannot hold exactly.
@@ -344,9 +346,12 @@ impl Columns {
     }
 
     fn enter_class(&mut self, i: usize, class: TaintClass) {
-        self.soft_taints[i] = class.soft_taints() as f64;
-        if self.soft_taints[i] > 0.0 {
-            self.soft_tainted.insert(NodeId::from_index(i));
+        let soft_taints = class.soft_taints();
+        self.soft_taints[i] = soft_taints as f64;
+        match soft_taints {
+            0 => {}
+            1 => self.soft_tainted_once.insert(NodeId::from_index(i)),
+            _ => self.soft_tainted_more.insert(NodeId::from_index(i)),
         }
         self.tainted.count(&class, |nodes, is_so| nodes + usize::from(is_so));
         let number = match self.class_numbers.get(&class) {
@@ -369,7 +374,8 @@ impl Columns {
     fn leave_class(&mut self, i: usize) {
         let number = self.taint_class[i] as usize;
         self.soft_taints[i] = 0.0;
-        self.soft_tainted.remove(NodeId::from_index(i));
+        self.soft_tainted_once.remove(NodeId::from_index(i));
+        self.soft_tainted_more.remove(NodeId::from_index(i));
         self.tainted.count(&self.taint_classes[number], |nodes, is_so| nodes - usize::from(is_so));
         self.class_nodes[number] -= 1;
         if self.class_nodes[number] == 0 {

@@ -8,7 +8,7 @@ use supercargo_framework::{
     vector::{Bounds, add_weighted_at, normalized, vectorized},
 };
 use supercargo_model::{
-    Cluster, NodeId,
+    Cluster, NodeId, NodeSet,
     bits::Bits,
     columns::LoadColumns,
     label_columns::{ABSENT, LabelColumn},
@@ -53,8 +53,25 @@ pub(crate) struct LoadSearch {
     /// What nodes with scores of their own have more than those that share theirs, by place; nothing between two searches.
     own: Vec<f64>,
     owners: Vec<u32>,
+    /// What nodes of a group have more than others, on top of that.
+    group: Group,
+    in_group: Bits,
     /// The most that this is, of scores that all other nodes share.
     most_of_own: f64,
+}
+
+/// Nodes that share a score which the others do not have.
+#[derive(Default)]
+struct Group {
+    nodes: Bits,
+    more: f64,
+}
+
+impl Group {
+    #[inline]
+    fn of(&self, node: u32) -> f64 {
+        if self.nodes.contains(node as usize) { self.more } else { 0.0 }
+    }
 }
 
 /// The best nodes so far.
@@ -168,11 +185,22 @@ impl LoadSearch {
         (self.same, self.most_of_own) = (0.0, 0.0);
         self.owners.drain(..).for_each(|node| self.own[node as usize] = 0.0);
         self.own.resize(places, 0.0);
+        self.group.nodes.clear();
     }
 
     /// Takes over what nodes share of a score, and what some have of their own.
     fn share(&mut self, cluster: &Cluster, column: &mut Column, shared: &SharedScores, scored: Scored<'_>) {
-        let SharedScores { by_value, otherwise, own } = shared;
+        let SharedScores { by_value, otherwise, own, group } = shared;
+        // There is one group: those of another are taken one by one.
+        let taken: Vec<(NodeId, f64)>;
+        let (own, group) = match group {
+            Some((nodes, score)) if by_value.is_some() || !self.group.nodes.is_empty() => {
+                let grouped = nodes.iter().map(|node| (node, *score));
+                taken = own.iter().copied().chain(grouped).collect();
+                (&taken, None)
+            }
+            _ => (own, group.as_ref()),
+        };
         let label = by_value.as_ref().and_then(|(key, _)| cluster.label_columns().get(key));
         let values: &[f64] = by_value.as_ref().filter(|_| label.is_some()).map_or(&[], |(_, values)| values);
         let number = |node: NodeId| {
@@ -183,6 +211,9 @@ impl LoadSearch {
         let Self { some: owning, .. } = self;
         owning.clear();
         own.iter().for_each(|(node, _)| owning.insert(node.index()));
+        if let Some((nodes, _)) = group {
+            owning.add_all(nodes.places());
+        }
         let shares = |node: NodeId| !owning.contains(node.index());
         // Whether a scored node of each value shares its score; the last are those without the label.
         let there = || (0..values.len()).map(|value| nodes_with(value).len());
@@ -194,9 +225,11 @@ impl LoadSearch {
                 Scored::numbers_of(places, there, number, values.len() + 1)
             }
             None => {
-                let owners = own.iter().filter(|(node, _)| number(*node) == values.len()).count();
+                let is_other = |(node, _): &&(NodeId, f64)| number(*node) == values.len();
+                let of_group = group.map_or(0, |(nodes, _)| nodes.len());
+                let some_share = others > 0 && own.iter().filter(is_other).count() + of_group < others;
                 let with = |value| nodes_with(value).iter().any(|node| shares(*node));
-                (0..values.len()).map(with).chain([owners < others]).collect()
+                (0..values.len()).map(with).chain([some_share]).collect()
             }
         };
 
@@ -204,12 +237,17 @@ impl LoadSearch {
         let in_use = || scores().zip(&sharing).filter(|(_, shares)| **shares).map(|(score, _)| score);
         let own = || own.iter().filter(|(node, _)| scored.includes(*node));
         column.bounds = Bounds::NONE;
-        let all = in_use().chain(own().map(|(_, score)| *score));
+        let is_met = |nodes: &NodeSet| match scored.places {
+            Some(places) => nodes.places().meets(places),
+            None => !nodes.is_empty(),
+        };
+        let of_group = group.filter(|(nodes, _)| is_met(nodes)).map(|(_, score)| *score);
+        let all = in_use().chain(own().map(|(_, score)| *score)).chain(of_group);
         all.for_each(|score| column.bounds.include(column.normalization, score));
         let Column { weight, normalization, bounds, .. } = *column;
         let points = |score: f64| weight * normalized(normalization, bounds, score);
         let shared: Vec<f64> = scores().map(points).collect();
-        let mut most = in_use().map(points).fold(f64::NEG_INFINITY, f64::max);
+        let mut most = in_use().chain(of_group).map(points).fold(f64::NEG_INFINITY, f64::max);
         // Many have the same as the one before.
         let mut last = (f64::NAN, 0.0);
         for (node, score) in own() {
@@ -228,6 +266,10 @@ impl LoadSearch {
                 column.is_flat = true;
                 self.same += shared[0];
                 self.most_of_own += most - shared[0];
+                if let (Some((nodes, _)), Some(score)) = (group, of_group) {
+                    self.group.nodes.set_to(nodes.places());
+                    self.group.more = points(score) - shared[0];
+                }
             }
         }
     }
@@ -241,7 +283,7 @@ impl LoadSearch {
         rest: RestByValue<'_>,
         scored: Scored<'_>,
     ) {
-        let Self { met, together, some, best, label_sets, own, owners, most_of_own, .. } = self;
+        let Self { met, together, best, own, owners, group, in_group, most_of_own, .. } = self;
         if met.is_empty() || total + rest.most() + *most_of_own < best.total {
             return met.clear();
         }
@@ -253,8 +295,25 @@ impl LoadSearch {
         }
         let points = rest.points(cluster);
         for node in owners.iter().filter(|node| together.remove(**node as usize)) {
-            best.note(*node, total + points.of(*node) + own[*node as usize]);
+            best.note(*node, total + points.of(*node) + own[*node as usize] + group.of(*node));
         }
+        if group.nodes.is_empty() {
+            return self.note_together(cluster, total, rest);
+        }
+        in_group.set_to(together);
+        in_group.keep_only(&group.nodes);
+        together.take_out(&group.nodes);
+        let in_group_total = total + group.more;
+        self.note_together(cluster, total, rest);
+        if in_group_total + rest.most() >= self.best.total {
+            std::mem::swap(&mut self.together, &mut self.in_group);
+            self.note_together(cluster, in_group_total, rest);
+        }
+    }
+
+    /// Takes note of all nodes of a set that have a total without the rest.
+    fn note_together(&mut self, cluster: &Cluster, total: f64, rest: RestByValue<'_>) {
+        let Self { together, some, best, label_sets, .. } = self;
         let Some(SharedPoints { key, points, .. }) = rest.shared else {
             return best.note_all(together, total);
         };
@@ -525,13 +584,20 @@ impl SignatureState {
 
     /// Adds the rest to the totals of nodes, puts those that are not to be scored below all others, and takes note of the best.
     fn finish(&self, cluster: &Cluster, search: &mut LoadSearch, among: Among<'_>) {
-        let LoadSearch { nodes, totals, best, own, owners, .. } = search;
+        let LoadSearch { nodes, totals, best, own, owners, group, .. } = search;
         if let Among::These(Scored { places: None, .. }) = among
             && let Some(rest) = self.rest_by_value()
         {
             let rest = rest.points(cluster);
-            for (node, total) in nodes.iter().zip(totals) {
-                best.note(*node, *total + rest.of(*node) + own[*node as usize]);
+            let scored = nodes.iter().zip(totals);
+            if group.nodes.is_empty() {
+                scored.for_each(|(node, total)| {
+                    best.note(*node, *total + rest.of(*node) + own[*node as usize]);
+                });
+            } else {
+                scored.for_each(|(node, total)| {
+                    best.note(*node, *total + rest.of(*node) + own[*node as usize] + group.of(*node));
+                });
             }
             return;
         }
@@ -546,6 +612,9 @@ impl SignatureState {
         }
         if !owners.is_empty() {
             totals.iter_mut().zip(&*nodes).for_each(|(total, node)| *total += own[*node as usize]);
+        }
+        if !group.nodes.is_empty() {
+            totals.iter_mut().zip(&*nodes).for_each(|(total, node)| *total += group.of(*node));
         }
         let scored = nodes.iter().zip(totals);
         match among {

@@ -50,6 +50,8 @@ struct Scene {
     calm: bool,
     /// Every node has the labels of all topologies, its own name among them: then nodes are scored by cell.
     labelled: bool,
+    /// No node keeps pods away as such: taints only ask, and there is room for many.
+    welcoming: bool,
     /// Not all nodes are looked at.
     sampled: bool,
     /// Room is kept for some pods.
@@ -75,6 +77,7 @@ impl Scene {
             nodes: if small { 14 } else { 70 },
             calm: !small,
             labelled: seed / 5 % 2 == 1,
+            welcoming: seed % 11 < 4 && seed % 7 >= 3,
             sampled: seed % 3 == 1,
             nominations: seed % 4 == 2,
             odd: seed.is_multiple_of(4),

@@ -31,8 +31,8 @@ pub(crate) fn node(random: &mut Random, scene: &Scene, i: usize) -> Node {
     object(json!({
         "metadata": {"name": name, "labels": labels,
                      "creationTimestamp": Timestamp::from_second(random.below(4000) as i64).unwrap().to_string()},
-        "spec": {"taints": taints(random), "unschedulable": random.chance(12)},
-        "status": {"images": images(random), "allocatable": allocatable(random)},
+        "spec": {"taints": taints(random, scene), "unschedulable": random.chance(12) && !scene.welcoming},
+        "status": {"images": images(random), "allocatable": allocatable(random, scene)},
     }))
     .build()
 }
@@ -58,9 +58,13 @@ fn node_labels(random: &mut Random, name: &str) -> Value {
     labels
 }
 
-fn taints(random: &mut Random) -> Vec<Value> {
+fn taints(random: &mut Random, scene: &Scene) -> Vec<Value> {
     let mut taints = Vec::new();
-    if random.chance(4) {
+    if scene.welcoming {
+        let some = if random.chance(3) { 1 + random.below(5) / 4 } else { 0 };
+        let soft = |i| json!({"key": format!("old-{i}"), "value": "so", "effect": "PreferNoSchedule"});
+        taints.extend((0..some).map(soft));
+    } else if random.chance(4) {
         let effect = random.one(&["NoSchedule", "PreferNoSchedule", "NoExecute"]);
         taints.push(json!({"key": "dedicated", "value": random.one(&["gpu", "db"]), "effect": effect}));
     }
@@ -76,7 +80,11 @@ fn images(random: &mut Random) -> Vec<Value> {
 }
 
 /// Some nodes offer nothing of a resource, some more than a column can hold.
-fn allocatable(random: &mut Random) -> Value {
+fn allocatable(random: &mut Random, scene: &Scene) -> Value {
+    if scene.welcoming {
+        let (cpu, memory) = (4 * random.one(&[&2, &4]), format!("{}Gi", 16 * random.one(&[&1, &2])));
+        return json!({"cpu": cpu.to_string(), "memory": memory, "pods": "110"});
+    }
     let memory = match random.below(40) {
         0 => "50E".to_owned(),
         1 | 2 => "0".to_owned(),

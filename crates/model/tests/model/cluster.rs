@@ -328,17 +328,19 @@ fn nodes_with_taints_are_counted_as_they_come_change_and_go() {
             effects.iter().map(|effect| format!("{{key: k, effect: {effect}}}")).collect();
         node(name, "", &format!("spec: {{unschedulable: {cordoned}, taints: [{}]}}", taints.join(", ")))
     };
-    // Cordoned, with taints that keep pods off, and how many of those that ask them to stay away each place has.
+    // Cordoned, with taints that keep pods off, how many of those that ask them to stay away each place has, and which have one or
+    // more of these.
     let counts = |cluster: &Cluster| {
         let columns = cluster.columns();
-        let soft: Vec<usize> = columns.soft_tainted.iter().map(|node| node.index()).collect();
+        let soft = [&columns.soft_tainted_once, &columns.soft_tainted_more]
+            .map(|nodes| nodes.iter().map(|node| node.index()).collect::<Vec<_>>());
         (columns.tainted.cordoned, columns.tainted.repelling, columns.soft_taints.clone(), soft)
     };
     cluster.put_node(tainted("a", &["PreferNoSchedule", "NoExecute"], true));
     cluster.put_node(tainted("b", &["PreferNoSchedule", "PreferNoSchedule"], false));
-    assert_eq!(counts(&cluster), (1, 1, vec![1.0, 2.0], vec![0, 1]));
+    assert_eq!(counts(&cluster), (1, 1, vec![1.0, 2.0], [vec![0], vec![1]]));
     cluster.put_node(tainted("b", &["NoSchedule"], false));
-    assert_eq!(counts(&cluster), (1, 2, vec![1.0, 0.0], vec![0]));
+    assert_eq!(counts(&cluster), (1, 2, vec![1.0, 0.0], [vec![0], vec![]]));
     cluster.remove(Kind::Node, &Key::new("", "a"));
-    assert_eq!(counts(&cluster), (0, 1, vec![0.0, 0.0], vec![]));
+    assert_eq!(counts(&cluster), (0, 1, vec![0.0, 0.0], [vec![], vec![]]));
 }

@@ -234,7 +234,7 @@ impl DomainScore for Preferred {
         };
         let own = sum_by_node(own.into_iter()).into_iter();
         let own = own.map(|(node, sum)| (node, sum + shared(node).unwrap_or(0.0))).collect();
-        Some(SharedScores { by_value, otherwise: 0.0, own })
+        Some(SharedScores { by_value, otherwise: 0.0, own, group: None })
     }
 
     fn reads_open(&self) -> bool {

@@ -78,6 +78,12 @@ impl Constraint {
                 || find_untolerated(&node.node.taints, &pod.tolerations).is_none())
     }
 
+    /// Whether the pods on every node count.
+    pub(super) fn includes_all(&self, pod: &PodSpec) -> bool {
+        let requires_nothing = pod.node_selector.is_empty() && pod.node_affinity.required.is_none();
+        (self.affinity_policy != NodeInclusionPolicy::Honor || requires_nothing) && !self.honors_taints()
+    }
+
     /// Whether taints decide which nodes count.
     pub(super) fn honors_taints(&self) -> bool {
         self.taints_policy == NodeInclusionPolicy::Honor

@@ -25,6 +25,7 @@ struct Domains {
 /// What the pods in a domain add to a node's raw score, by one constraint.
 #[derive(Clone, Copy)]
 pub(super) struct Term {
+    pub(super) domains: usize,
     /// ln(domains + 2): with more domains, a single pod weighs more.
     weight: f64,
     /// maxSkew − 1.
@@ -33,7 +34,8 @@ pub(super) struct Term {
 
 impl Term {
     pub(super) fn new(constraint: &Constraint, domains: usize) -> Self {
-        Self { weight: ((domains + 2) as f64).ln(), tolerance: f64::from(constraint.max_skew) - 1.0 }
+        let weight = ((domains + 2) as f64).ln();
+        Self { domains, weight, tolerance: f64::from(constraint.max_skew) - 1.0 }
     }
 
     /// With so many matching pods in the domain. The larger, the fuller.

@@ -328,8 +328,10 @@ impl DomainScore for Soft {
         }
         let mut in_domains = vec![0.0; range];
         if let (Some(i), Some(label)) = (wide, label) {
+            let (constraint, spec) = (&self.constraints[i], &self.pod.spec);
+            let all_count = constraint.includes_all(spec);
             for (node, count) in self.counted_classes(i, cluster).flat_map(PodClass::nodes) {
-                if self.constraints[i].includes(&self.required, &self.pod.spec, cluster.node_at(node)) {
+                if all_count || constraint.includes(&self.required, spec, cluster.node_at(node)) {
                     in_domains[label.of(node) as usize] += f64::from(count);
                 }
             }
@@ -356,7 +358,7 @@ impl DomainScore for Soft {
             let values = in_domains.iter().map(|count| raw(*count, 0.0));
             (self.constraints[i].topology_key.clone(), values.collect())
         });
-        Some(SharedScores { by_value, otherwise: raw(0.0, 0.0), own: own.collect() })
+        Some(SharedScores { by_value, otherwise: raw(0.0, 0.0), own: own.collect(), group: None })
     }
 
     fn reads_open(&self) -> bool {
@@ -368,13 +370,20 @@ impl DomainScore for Soft {
             return;
         };
         sums.look_at(cells);
-        self.terms.clear();
+        let mut differ = false;
         for (i, constraint) in self.constraints.iter().enumerate() {
             // Sums are kept only where all nodes have the labels of all constraints.
             let domains = if sums.is_own(i) { nodes } else { sums.domains_among(i) };
-            self.terms.push(Term::new(constraint, domains));
+            match self.terms.get_mut(i) {
+                Some(term) if term.domains == domains => continue,
+                Some(term) => *term = Term::new(constraint, domains),
+                None => self.terms.push(Term::new(constraint, domains)),
+            }
+            differ = true;
         }
-        settle(sums, &self.terms);
+        if differ {
+            settle(sums, &self.terms);
+        }
     }
 }
 

@@ -107,13 +107,18 @@ impl FastFilter for TaintToleration {
 
 /// How many taints of each node a pod would rather avoid.
 fn unwelcome(columns: &Columns, pod: &Pod) -> RawScores {
-    if columns.soft_tainted.is_empty() {
+    let Columns { soft_tainted_once: once, soft_tainted_more: more, soft_taints, .. } = columns;
+    if once.is_empty() && more.is_empty() {
         return RawScores::Constant(0.0);
     }
     let tolerations = soft_tolerations(pod);
     if tolerations.is_empty() {
-        let own = columns.soft_tainted.iter().map(|node| (node, columns.soft_taints[node.index()]));
-        return RawScores::Shared(SharedScores { own: own.collect(), ..SharedScores::default() });
+        let own = more.iter().map(|node| (node, soft_taints[node.index()])).collect();
+        return RawScores::Shared(SharedScores {
+            own,
+            group: Some((once.clone(), 1.0)),
+            ..SharedScores::default()
+        });
     }
     let by_class: Vec<f64> = (columns.taint_classes.iter())
         .map(|class| count_unwelcome(&class.taints, &tolerations) as f64)
