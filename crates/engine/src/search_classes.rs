@@ -81,6 +81,8 @@ pub(crate) struct SearchClasses {
     points: Vec<f64>,
     /// The classes of it that have the highest total.
     best: Vec<u16>,
+    /// How many nodes of those each piece of the stretch has.
+    best_in: [usize; 6],
 }
 
 impl SearchClasses {
@@ -109,6 +111,7 @@ impl SearchClasses {
             met: Vec::new(),
             points: Vec::new(),
             best: Vec::new(),
+            best_in: [0; 6],
         };
         // Neighbours are often alike, so the class that was used last is tried first.
         let mut last = 0;
@@ -231,7 +234,12 @@ impl SearchClasses {
             // Each of them counts, so that where the search stops is known.
             let stop = part.end.min(part.start + enough - *found);
             *found += stop - part.start;
-            self.class_of[part.start..stop].iter().for_each(|class| insert(&mut self.present, *class));
+            let classes = &self.class_of[part.start..stop];
+            if self.classes.len() <= 64 {
+                self.present[0] |= classes.iter().fold(0, |met, class| met | 1 << class);
+            } else {
+                classes.iter().for_each(|class| insert(&mut self.present, *class));
+            }
             return stop;
         }
         for position in part.clone() {
@@ -289,14 +297,16 @@ impl SearchClasses {
                 best.push(*place);
             }
         }
-        let nodes = self.pieces().map(|piece| self.count_best(piece)).sum();
+        self.best_in = self.pieces().map(|piece| self.count_best(piece));
+        let nodes = self.best_in.iter().sum();
         (nodes > 0).then_some((highest, nodes))
     }
 
     /// The last stretch from the first position in the order to the last, by block; whole blocks that follow each other.
-    fn pieces(&self) -> impl Iterator<Item = Piece> + use<> {
-        let [later, earlier] = self.ranges.clone();
-        [earlier, later].into_iter().flat_map(pieces)
+    fn pieces(&self) -> [Piece; 6] {
+        let [later, earlier] = self.ranges.clone().map(pieces);
+        let ([a, b, c], [d, e, f]) = (earlier, later);
+        [a, b, c, d, e, f]
     }
 
     /// How many of the best nodes a piece has.
@@ -315,8 +325,7 @@ impl SearchClasses {
 
     /// The n-th of the best nodes by position in the order.
     pub(crate) fn nth_in_order(&self, mut n: usize) -> Option<NodeId> {
-        for piece in self.pieces() {
-            let count = self.count_best(piece.clone());
+        for (piece, count) in self.pieces().into_iter().zip(self.best_in) {
             if n < count {
                 let range = match piece {
                     Piece::Part(range) => range,

@@ -71,7 +71,8 @@ impl Soft {
         // A host counts its own pods, whatever the policies say.
         is_host(&self.constraints[i])
             || (self.counts_here(cluster, node)
-                && self.constraints[i].includes(&self.required, &self.pod.spec, cluster.node_at(node)))
+                && (self.constraints[i].includes_all(&self.pod.spec)
+                    || self.constraints[i].includes(&self.required, &self.pod.spec, cluster.node_at(node))))
     }
 
     /// Adds pods on a node to the counts of all nodes of its domain.
