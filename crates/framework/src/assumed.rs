@@ -268,6 +268,7 @@ mod tests {
         assumed.assume(&mut cluster, &one, class("shared").object());
         assumed.assume(&mut cluster, &two, class("shared").object());
         assert!(!assumed.are_awaited(), "nobody is bound: nothing may have been written");
+        assert!(!assumed.is_empty());
         assumed.keep(&mut cluster, &one);
         assert!(assumed.are_awaited());
         assert!(assumed.restore(&mut cluster, &one).is_empty(), "it is bound");

@@ -117,7 +117,8 @@ fn many_resources_are_refused_as_few_are() {
     ]);
     // Nine of them, and one more that nobody offers, and whose name comes first.
     let nine: Vec<String> = (0..9).map(resource).collect();
-    let nine: Vec<(&str, &str)> = nine.iter().map(|name| (&**name, "1")).chain([("cpu", "2")]).collect();
+    let others = [("cpu", "2"), ("none.com/r", "0")];
+    let nine: Vec<(&str, &str)> = nine.iter().map(|name| (&**name, "1")).chain(others).collect();
     let ten: Vec<(&str, &str)> = nine.iter().copied().chain([("alone.com/r", "1")]).collect();
     // (node, said to the pod that wants nine, and to the one that wants ten)
     let (alone, two, three) =

@@ -54,7 +54,9 @@ fn course(
     under_way: Arc<UnderWay>,
 ) -> (Vec<String>, Vec<String>) {
     let api = OfflineHandle::<Flaky>::default();
-    let began = api.now().as_millisecond();
+    // What counts is when the evictions begin.
+    api.tasks().run_for(Duration::from_secs(7));
+    let (began, up) = (api.now().as_millisecond(), api.uptime());
     api.with(|api, cluster| {
         for (name, uid) in stored {
             let path = format!("/api/v1/namespaces/default/pods/{name}");
@@ -85,7 +87,7 @@ fn course(
             Note::LookedAgain(uid) => format!("{uid} may be tried"),
             other @ Note::Measured(_) => format!("{other:?}"),
         };
-        (at.as_millis(), what)
+        ((at - up).as_millis(), what)
     });
     let mut lines: Vec<(u128, String)> = asked.chain(noted).collect();
     lines.sort_by_key(|(at, _)| *at);

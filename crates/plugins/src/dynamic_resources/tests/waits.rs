@@ -4,7 +4,10 @@ use supercargo_framework::{
     handle::{AwaitOutcome, Measurement},
     offline::Note,
 };
-use supercargo_model::testing::{Builder, cluster, node};
+use supercargo_model::{
+    pod::ExtendedRequest,
+    testing::{Builder, cluster, node},
+};
 
 use super::*;
 
@@ -48,7 +51,7 @@ fn carried_out(
     known: Value,
     stored: Value,
     shown: Shown,
-    again: bool,
+    (timeout, again): (Duration, bool),
 ) -> (Result<(), String>, u64, OfflineHandle) {
     let api = OfflineHandle::default();
     api.put(PATH, stored);
@@ -66,8 +69,7 @@ fn carried_out(
         extended: None,
     };
     let (handle, pod, node) = (api.connected(), pod("p").pod(), Name::from("n"));
-    let binding =
-        ClaimBinding { handle: &handle, pod: &pod, node: &node, timeout: TIMEOUT, again, written: &|_| {} };
+    let binding = ClaimBinding { handle: &handle, pod: &pod, node: &node, timeout, again, written: &|_| {} };
     let verdict = api.run(bind::bind(&binding, plan)).expect("it ends");
     (verdict.map_err(|status| status.message()), api.uptime().as_secs(), api)
 }
@@ -105,7 +107,7 @@ fn a_pod_waits_until_its_devices_are_ready_or_it_is_too_late() {
         let status = pending(allocated, "Other");
         let stored = written(status.clone());
         let shown = vec![(0, cluster_with(stored.clone())), then];
-        let (verdict, took, api) = carried_out(status, stored.clone(), shown, false);
+        let (verdict, took, api) = carried_out(status, stored.clone(), shown, (TIMEOUT, false));
         assert_eq!((verdict, took), (expected.map_err(str::to_owned), seconds), "case {i}");
         assert_eq!(api.told(), ["waiting for binding conditions for device on node n"], "case {i}");
         let awaited = Measurement::DeviceAwaited {
@@ -122,10 +124,26 @@ fn a_pod_waits_until_its_devices_are_ready_or_it_is_too_late() {
 }
 
 #[test]
+fn what_is_over_already_is_not_waited_for_however_short_the_time() {
+    let (late, claim_is_late) =
+        ("device binding timeout: context deadline exceeded", "device binding timeout: claim=gpu");
+    // In less than 5 s, claims are not told apart, but for those that are too late already. (when the devices were
+    // allocated, how it ends, after how long)
+    let cases = [(-4, claim_is_late, 0), (-3, late, 3), (-2, late, 3)];
+    for (allocated, expected, seconds) in cases {
+        let status = pending(Some(allocated), "Other");
+        let stored = written(status.clone());
+        let shown = vec![(0, cluster_with(stored.clone())), (10_000, Cluster::default())];
+        let (verdict, took, _) = carried_out(status, stored, shown, (3 * SECOND, false));
+        assert_eq!((verdict, took), (Err(expected.to_owned()), seconds), "{allocated}");
+    }
+}
+
+#[test]
 fn devices_that_need_not_become_ready_are_not_waited_for() {
     let reserved = json!([{"resource": "pods", "name": "p", "uid": "p"}]);
     let status = json!({"allocation": allocation(), "reservedFor": reserved});
-    let (verdict, took, api) = carried_out(status.clone(), written(status), vec![], false);
+    let (verdict, took, api) = carried_out(status.clone(), written(status), vec![], (TIMEOUT, false));
     assert_eq!((verdict, took, api.told().len(), api.notes().len()), (Ok(()), 0, 0, 0));
 }
 
@@ -135,7 +153,7 @@ fn what_the_cache_says_of_a_claim_is_not_relied_on_the_second_time() {
     let status = json!({"allocation": allocation(), "reservedFor": reserved});
     let gone = "claim default/gpu got deallocated elsewhere in the meantime".to_owned();
     for (again, expected) in [(false, Ok(())), (true, Err(gone))] {
-        let (verdict, _, _) = carried_out(status.clone(), written(json!({})), vec![], again);
+        let (verdict, _, _) = carried_out(status.clone(), written(json!({})), vec![], (TIMEOUT, again));
         assert_eq!(verdict, expected);
     }
 }
@@ -166,17 +184,21 @@ fn a_claim_that_was_given_devices_is_waited_for_until_the_watch_shows_it() {
     ];
     for (i, (cluster, at, expected, seconds)) in cases.into_iter().enumerate() {
         let shown = vec![(at, cluster), (10_000, Cluster::default())];
-        let (verdict, took, _) = carried_out(json!({}), written(json!({})), shown, false);
+        let (verdict, took, _) = carried_out(json!({}), written(json!({})), shown, (TIMEOUT, false));
         assert_eq!((verdict, took), (expected.map_err(str::to_owned), seconds), "case {i}");
     }
 }
 
-/// Takes note of what is asked for, and refuses to write if told so.
+/// Takes note of what is asked for, and refuses to write if told so. What it makes is called `made`.
 #[derive(Default)]
 struct Asked {
     objects: ApiObjects,
     asked: Vec<String>,
     refuses: bool,
+}
+
+fn made() -> String {
+    PATH.replace("/gpu", "/made")
 }
 
 impl OfflineApi for Asked {
@@ -189,6 +211,12 @@ impl OfflineApi for Asked {
         self.asked.push(format!("{:?} {}", request.verb, request.key.name));
         if self.refuses && request.verb != Verb::Get {
             return Err(ApiError::new(ApiFailure::Refused, "so it is"));
+        }
+        if request.verb == Verb::Create {
+            let mut object = request.body.clone();
+            (object["metadata"]["name"], object["metadata"]["uid"]) = ("made".into(), "made".into());
+            self.objects.put(made(), object.clone());
+            return Ok(object);
         }
         self.objects.answer(request)
     }
@@ -235,6 +263,93 @@ fn what_was_written_for_a_pod_is_taken_back_and_nothing_else() {
             let lines =
                 api.notes().into_iter().filter(|(_, note)| matches!(note, Note::Logged(LogLevel::Warn, _)));
             assert_eq!(lines.count(), usize::from(ends.is_some()), "case {i}: it is told what is left");
+        }
+    }
+}
+
+#[test]
+fn the_claim_for_extended_resources_is_made_once_where_it_is_needed() {
+    let extended = ExtendedRequests {
+        requests: claim(json!({})).requests,
+        mappings: vec![ExtendedRequest {
+            container_name: "c".into(),
+            resource_name: "example.com/gpu".into(),
+            request_name: "r".into(),
+        }],
+    };
+    let of_pod = |name: &str, status: Value| {
+        let mut claim = written(status);
+        (claim["metadata"]["name"], claim["metadata"]["uid"]) = (name.into(), name.into());
+        claim
+    };
+    let in_memory = ResourceClaim {
+        name: supercargo_model::devices::UNWRITTEN_CLAIM.into(),
+        requests: Vec::new(),
+        ..claim(json!({}))
+    };
+    let Object::ResourceClaim(earlier) = object(of_pod("made", json!({"allocation": allocation()}))).object()
+    else {
+        panic!("no claim");
+    };
+    let chosen = || Some(Arc::new(serde_json::from_value(allocation()).unwrap()));
+    // (the claim, what was chosen for it, what is asked for, what is taken note of: whether a claim was written)
+    let cases: [(ResourceClaim, _, &[&str], &[bool]); 3] = [
+        // Made, its finalizer, its devices and its pod; and the pod is told.
+        (
+            in_memory.clone(),
+            chosen(),
+            &["Create ", "Get made", "Update made", "Update made", "StrategicMergePatch p"],
+            &[true, true],
+        ),
+        // Device plugins offer everything on this node.
+        (in_memory, None, &[], &[]),
+        // An earlier attempt made it.
+        (earlier, None, &["Get made", "Update made", "StrategicMergePatch p"], &[true]),
+    ];
+    for (i, (claim, allocation, asked, noted)) in cases.into_iter().enumerate() {
+        let api = OfflineHandle::<Asked>::default();
+        let there = of_pod("made", json!({"allocation": self::allocation()}));
+        api.with(|api, cluster| {
+            api.objects.put(made(), there.clone());
+            api.objects
+                .put("/api/v1/namespaces/default/pods/p", json!({"metadata": {"name": "p", "uid": "p"}}));
+            *cluster = Arc::new(cluster_with(there));
+        });
+        let (handle, shared): (_, Arc<dyn Handle>) = (HandleRef::default(), Arc::new(api.clone()));
+        handle.connect(&shared);
+        let planned = PlannedClaim { claim: Arc::new(claim), allocation, is_extended: true };
+        let plan = ClaimPlan { claims: vec![planned], extended: Some(extended.clone()) };
+        let ended = Arc::new(Mutex::new((None, Vec::new())));
+        let told = ended.clone();
+        let task = async move {
+            let (pod, node) = (pod("p").pod(), Name::from("n"));
+            let note = |plan: &ClaimPlan| told.lock().unwrap().1.push(plan.is_written(&pod));
+            let binding = ClaimBinding {
+                handle: &handle,
+                pod: &pod,
+                node: &node,
+                timeout: TIMEOUT,
+                again: false,
+                written: &note,
+            };
+            let verdict = bind::bind(&binding, plan).await;
+            told.lock().unwrap().0 = Some(verdict);
+        };
+        api.spawn(Work::Other, Box::pin(task));
+        api.tasks().run_for(SECOND);
+        let done = api.with(|api, _| std::mem::take(&mut api.asked));
+        assert_eq!(done, asked, "case {i}");
+        assert_eq!(*ended.lock().unwrap(), (Some(Ok(())), noted.to_vec()), "case {i}");
+        if let Some("StrategicMergePatch p") = asked.last().copied() {
+            let (claim, pod) = api.with(|api, _| {
+                let get = |path: &str| api.objects.get(path).cloned().unwrap();
+                (get(&made()), get("/api/v1/namespaces/default/pods/p"))
+            });
+            assert_eq!(claim["status"]["reservedFor"][0]["uid"], "p");
+            assert_eq!(claim["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"], "gpu");
+            let status = &pod["status"]["extendedResourceClaimStatus"];
+            assert_eq!(status["resourceClaimName"], "made");
+            assert_eq!(status["requestMappings"][0]["requestName"], "r");
         }
     }
 }
