@@ -441,6 +441,54 @@ fn a_pod_recreated_under_its_name_is_another_pod() {
     assert_eq!(waiting.queue.counts().in_flight, 0);
 }
 
+/// No API server does so; what is written in a file may.
+#[test]
+fn a_pod_that_has_the_uid_of_another_takes_its_place() {
+    let other = || pod("other").set("/metadata/uid", "p");
+    let key = |name: &str| pod(name).pod().key();
+    let places: [fn(&mut Waiting); 4] = [
+        |_| {},
+        |waiting| {
+            waiting.next();
+        },
+        |waiting| {
+            waiting.next();
+            waiting.refuse("p", &["NodeName"]);
+        },
+        |waiting| {
+            waiting.next();
+            waiting.queue.done("p");
+        },
+    ];
+    for (i, go) in places.into_iter().enumerate() {
+        for is_renewed in [false, true] {
+            let mut waiting = Waiting::new();
+            waiting.add(pod("p"));
+            go(&mut waiting);
+            // A pod of that name is there already.
+            waiting.add(pod("other").set("/metadata/uid", "another"));
+            match is_renewed {
+                true => waiting.queue.renew(other().pod()),
+                false => drop(waiting.update(other())),
+            }
+            let named = |waiting: &Waiting| {
+                ["p", "other"]
+                    .map(|name| waiting.queue.named(&key(name)).map(|found| found.pod.uid.to_string()))
+            };
+            let expected = match is_renewed {
+                // Whoever is being bound is another pod.
+                true => [Some("p".to_owned()), Some("another".to_owned())],
+                false => [None, Some("p".to_owned())],
+            };
+            assert_eq!(named(&waiting), expected, "case {i}");
+            waiting.remove("another");
+            waiting.remove("p");
+            assert_eq!(named(&waiting), [None, None], "case {i}");
+            assert_eq!(waiting.queue.pending().count(), 0, "case {i}");
+        }
+    }
+}
+
 #[test]
 fn a_pod_put_in_again_while_in_flight_is_not_scheduled_twice() {
     let mut waiting = Waiting::new();
