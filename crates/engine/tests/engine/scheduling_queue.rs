@@ -533,6 +533,47 @@ fn pods_that_wait_for_too_long_are_tried_anyway_and_counted() {
 }
 
 #[test]
+fn it_is_looked_every_half_a_minute_who_waits_for_more_than_five() {
+    // (refused at, tried again at)
+    let cases = [(0, 330), (29_999, 330), (30_000, 360), (30_001, 360)];
+    for (refused, tried) in cases {
+        let mut waiting = Waiting::new();
+        waiting.at(refused).add_refused(pod("p"), &["NodeName"]);
+        assert_eq!(waiting.queue.next_due(), Some(Duration::from_secs(tried)), "{refused}");
+        assert_eq!(waiting.at(tried * 1000 - 1).next(), "", "{refused}");
+        assert_eq!(waiting.at(tried * 1000).next(), "p", "{refused}");
+    }
+}
+
+#[test]
+fn a_pod_that_came_back_is_not_done() {
+    let mut waiting = Waiting::new();
+    waiting.add(pod("p"));
+    waiting.next();
+    waiting.queue.done("p");
+    assert_eq!(waiting.park("p", AttemptFailure::Error), Some(QueuePlace::Backoff));
+    waiting.queue.done("p");
+    assert_eq!(waiting.place("p"), Some(QueuePlace::Backoff));
+    assert_eq!(waiting.at(2_000).next(), "p");
+}
+
+#[test]
+fn what_a_pod_says_that_is_being_bound_counts_if_it_is_not() {
+    let mut waiting = Waiting::new();
+    waiting.add(wants_cpu("p").priority(1).set("/status/nominatedNodeName", "a"));
+    waiting.next();
+    waiting.queue.done("p");
+    waiting.add_refused(wants_cpu("low"), &["NodeResourcesFit"]);
+    waiting.queue.renew(wants_cpu("p").priority(7).pod());
+    waiting.queue.renew(wants_cpu("unknown").pod());
+    assert_eq!(waiting.place("low"), Some(QueuePlace::Unschedulable), "it concerns nobody");
+    assert_eq!([waiting.place("p"), waiting.place("unknown")], [Some(QueuePlace::InFlight), None]);
+    waiting.park("p", AttemptFailure::Error);
+    let popped = waiting.at(2_000).pop().expect("its turn");
+    assert_eq!((&*popped.pod.name, popped.pod.spec.priority), ("p", 7));
+}
+
+#[test]
 fn an_event_after_a_flush_is_what_counts() {
     let mut waiting = Waiting::new();
     waiting.add_refused(wants_cpu("p"), &["NodeResourcesFit"]);
@@ -596,6 +637,28 @@ fn claims_to_nodes_follow_the_pod_through_the_queue() {
     );
     waiting.remove("p");
     assert!(waiting.nominations.is_empty());
+}
+
+#[test]
+fn a_claim_that_stays_wakes_nobody() {
+    let claims = |node: &str| wants_cpu("p").priority(1).set("/status/nominatedNodeName", node);
+    let none = || wants_cpu("p").priority(1);
+    // (before, after, whether those that had to leave the room are tried again)
+    let cases = [
+        (none(), none().label("a", "b"), false),
+        (none(), claims("a"), false),
+        (claims("a"), claims("a").label("a", "b"), false),
+        (claims("a"), claims("b"), true),
+        (claims("a"), none(), true),
+    ];
+    for (i, (before, after, wakes)) in cases.into_iter().enumerate() {
+        let mut waiting = Waiting::new();
+        waiting.add_refused(wants_cpu("low"), &["NodeResourcesFit"]);
+        waiting.add(before);
+        waiting.at(50_000).update(after);
+        let expected = if wakes { QueuePlace::Active } else { QueuePlace::Unschedulable };
+        assert_eq!(waiting.place("low"), Some(expected), "case {i}");
+    }
 }
 
 #[test]
