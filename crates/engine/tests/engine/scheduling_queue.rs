@@ -15,18 +15,19 @@ use supercargo_engine::{
     SchedulingQueue,
 };
 use supercargo_framework::{
-    event::{Change, ClusterEvent, EventResource},
-    points::{QueueSort, QueuedPod},
+    Prepared, Verdict,
+    event::{ActionType, Change, ClusterEvent, EventInterest, EventResource},
+    points::{Filter, QueueSort, QueuedPod, Requeue},
     preemption::{Claim, Nominations},
     profile::{Choice, Profile, ProfileSpec},
     registry::{Args, define},
 };
 use supercargo_model::{
-    Node, Pod,
+    Cluster, Node, NodeInfo, Pod,
     testing::{Builder, node, pod},
 };
 
-use crate::support::{DEFAULT_PLUGINS, default_profile, profile};
+use crate::support::{DEFAULT_PLUGINS, default_profile, profile, profile_of};
 
 /// A queue with its nominations, and the time in milliseconds.
 struct Waiting {
@@ -469,7 +470,9 @@ fn a_pod_that_has_the_uid_of_another_takes_its_place() {
             waiting.add(pod("other").set("/metadata/uid", "another"));
             match is_renewed {
                 true => waiting.queue.renew(other().pod()),
-                false => drop(waiting.update(other())),
+                false => {
+                    waiting.update(other());
+                }
             }
             let named = |waiting: &Waiting| {
                 ["p", "other"]
@@ -733,6 +736,72 @@ fn refusals_by_extenders_are_helped_by_any_event() {
     waiting.node(Some(&node("n").node()), Some(&annotated));
     assert_eq!(waiting.place("p"), Some(QueuePlace::Backoff));
     assert_eq!(waiting.refuse("q", &["Extender"]), Some(QueuePlace::Backoff));
+}
+
+/// Wants to know of other pods of the same group, before they are bound.
+struct Gang;
+
+impl Filter for Gang {
+    fn filter(&self, _: &Prepared, _: &Cluster, _: &Pod, _: &NodeInfo) -> Verdict {
+        Ok(())
+    }
+}
+
+impl Requeue for Gang {
+    fn events(&self) -> Vec<EventInterest> {
+        use ActionType::{Add, Delete, UpdatePodLabel};
+        let group = |pod: &Pod| pod.spec.labels.get("group").cloned();
+        vec![
+            EventInterest::new(EventResource::UnscheduledPod, [Add, UpdatePodLabel, Delete])
+                .of_others()
+                .if_pod(move |pod, before, after| after.or(before).and_then(group) == group(pod)),
+        ]
+    }
+}
+
+#[test]
+fn whoever_waits_for_others_of_its_group_is_told_of_them_before_they_are_bound() {
+    let mut registry = supercargo_plugins::registry();
+    registry.add(define("Gang", |_| Ok(Gang)).filter().requeue());
+    let plugins = DEFAULT_PLUGINS.into_iter().chain([("Gang", 0)]).collect::<Vec<_>>();
+    let profile = profile_of(&registry, "default-scheduler", &plugins, &[]);
+    let of_group = |name: &str, group: &str| pod(name).label("group", group);
+    // What happens to another pod; and whether that wakes the one that waits for those of its group.
+    type Happens = (&'static str, fn(&mut Waiting) -> Option<QueuePlace>, bool);
+    let cases: [Happens; 7] = [
+        ("one of the group comes", |w| w.add(pod("x").label("group", "a")), true),
+        ("one of another group comes", |w| w.add(pod("x").label("group", "b")), false),
+        ("one joins the group", |w| w.update(pod("other").label("group", "a")), true),
+        ("one changes otherwise", |w| w.update(pod("other").label("group", "b").priority(3)), false),
+        ("one is deleted", |w| w.remove("same"), true),
+        ("another is deleted", |w| w.remove("other"), false),
+        ("one changes otherwise", |w| w.update(pod("same").label("group", "a").priority(3)), false),
+    ];
+    for (what, happens, wakes) in cases {
+        for is_in_flight in [false, true] {
+            let mut waiting = Waiting::new();
+            waiting.queue = SchedulingQueue::new([profile.queue_rules()], QueueSettings::default());
+            waiting.add(of_group("same", "a"));
+            waiting.add_refused(of_group("unconcerned", "a").priority(9), &["NodeName"]);
+            waiting.add(of_group("other", "b"));
+            waiting.add(of_group("p", "a").priority(9));
+            assert_eq!(waiting.next(), "p");
+            let refused = match is_in_flight {
+                true => {
+                    happens(&mut waiting);
+                    waiting.refuse("p", &["Gang"])
+                }
+                false => {
+                    waiting.refuse("p", &["Gang"]);
+                    happens(&mut waiting);
+                    waiting.place("p")
+                }
+            };
+            let expected = if wakes { QueuePlace::Backoff } else { QueuePlace::Unschedulable };
+            assert_eq!(refused, Some(expected), "{what}, in flight: {is_in_flight}");
+            assert_eq!(waiting.place("unconcerned"), Some(QueuePlace::Unschedulable), "{what}");
+        }
+    }
 }
 
 #[test]
