@@ -178,7 +178,7 @@ fn a_custom_kind_is_told_from_those_that_are_alike_in_part() {
         let source =
             Source::new("test", format!("{{apiVersion: {version}, kind: {kind}, metadata: {{name: a}}}}"));
         let values = supercargo_manifest::read(&source).unwrap();
-        let expected = expected.map(|api| Kind::Custom(api));
+        let expected = expected.map(Kind::Custom);
         let read = read_declared_object(&source, &values[0], "", &declared).unwrap();
         assert_eq!(read.map(|object| object.kind()), expected, "{version} {kind}");
         for text in [values[0].to_json(), source.text.to_string()] {

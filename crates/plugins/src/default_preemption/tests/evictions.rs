@@ -44,11 +44,14 @@ impl OfflineApi for Flaky {
     }
 }
 
+/// The pods on the server, by name and uid.
+type Stored<'a> = &'a [(&'a str, &'a str)];
+
 /// The evictions for a pod `p` on node `n`, one line after another, each with the milliseconds that have passed; and what
 /// people are told.
 fn course(
     shown: Cluster,
-    stored: &[(&str, &str)],
+    stored: Stored<'_>,
     failures: &[Option<ApiFailure>],
     victims: &[&str],
     under_way: Arc<UnderWay>,
@@ -101,13 +104,13 @@ fn on_node(names: &[&str]) -> Cluster {
 
 #[test]
 fn a_victim_is_marked_and_deleted_however_often_that_takes() {
-    let there: &[(&str, &str)] = &[("v", "v")];
+    let there: Stored<'_> = &[("v", "v")];
     let (mark, delete, read) = ("StrategicMergePatch v", "Delete v", "Get v");
     // After an eviction, the pod is tried as soon as the watch has shown it, which is not waited for longer than 30 s.
     let failed =
         |at: u32| format!("{at} failed within {at}, {at} it is logged, {at} p may be tried, {at} p is tried");
     // (failures, what the server has, what happens, whether people are told)
-    let cases: Vec<(Vec<Option<ApiFailure>>, &[(&str, &str)], String, bool)> = vec![
+    let cases: Vec<(Vec<Option<ApiFailure>>, Stored<'_>, String, bool)> = vec![
         (vec![], there, format!("0 {mark}, 0 {delete}, 0 done within 0, 30000 p may be tried"), true),
         // 250 × 1, then 250 × 2.
         (

@@ -82,7 +82,7 @@ fn a_pod_waits_until_its_devices_are_ready_or_it_is_too_late() {
     let becomes = |holds: &str| cluster_with(written(pending(None, holds)));
     let never = || (10_000, Cluster::default());
     // (when the devices were allocated, what is shown then, how it ends, after how long, as what it is counted)
-    let cases: [(Option<i64>, (u64, Cluster), Result<(), &str>, u64, AwaitOutcome); 11] = [
+    let cases = [
         (None, (0, becomes("Ready")), Ok(()), 0, Ready),
         (None, (10, becomes("Ready")), Ok(()), 10, Ready),
         (
