@@ -537,10 +537,20 @@ fn pods_that_wait_for_too_long_are_tried_anyway_and_counted() {
 
 #[test]
 fn it_is_looked_every_half_a_minute_who_waits_for_more_than_five() {
-    // (refused at, tried again at)
-    let cases = [(0, 330), (29_999, 330), (30_000, 360), (30_001, 360)];
-    for (refused, tried) in cases {
+    // (for how many seconds if not five minutes, refused at, tried again at)
+    let cases = [
+        (None, 0, 330),
+        (None, 29_999, 330),
+        (None, 30_000, 360),
+        (None, 30_001, 360),
+        (Some(50), 0, 60),
+        (Some(50), 10_000, 90),
+    ];
+    for (span, refused, tried) in cases {
         let mut waiting = Waiting::new();
+        if let Some(span) = span {
+            waiting.queue.set_max_unschedulable(Duration::from_secs(span));
+        }
         waiting.at(refused).add_refused(pod("p"), &["NodeName"]);
         assert_eq!(waiting.queue.next_due(), Some(Duration::from_secs(tried)), "{refused}");
         assert_eq!(waiting.at(tried * 1000 - 1).next(), "", "{refused}");

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use supercargo_framework::{
     Code, Prepared, Status, Verdict,
     assumed::{AssumedObjects, ReserveCycle},
-    handle::NoPendingPods,
+    handle::{NoPendingPods, Verb},
     points::{Filter, PostFilter, PreEnqueue, PreFilter, PreFilterOutcome, Reserve},
     preemption::{
-        Claim, FilterRunner, NodeVerdicts, Nomination, Nominations, NotNominated, Rejection,
+        Claim, FilterRunner, FollowUp, NodeVerdicts, Nomination, Nominations, NotNominated, Rejection,
         no_node_available,
     },
     profile::{PreFilterEnd, Profile, ProfileRunner},
@@ -16,7 +16,7 @@ use supercargo_framework::{
     registry::{Point, define},
 };
 use supercargo_model::{
-    Cluster, Name, NodeInfo, Pod,
+    Cluster, Key, Name, NodeInfo, Pod,
     testing::{cluster, node, pod},
 };
 
@@ -238,6 +238,39 @@ impl PostFilter for MakesRoom {
             }
         }
     }
+}
+
+#[test]
+fn what_is_done_about_a_pod_that_fits_nowhere_is_done_by_who_asked_for_it() {
+    /// Notes what it is to do.
+    struct Notes(&'static str, Arc<Mutex<Vec<String>>>);
+    impl PostFilter for Notes {
+        fn post_filter(
+            &self,
+            runner: &dyn FilterRunner,
+            pod: &Pod,
+            verdicts: &NodeVerdicts,
+        ) -> Result<Nomination, NotNominated> {
+            MakesRoom(Ok("a")).post_filter(runner, pod, verdicts)
+        }
+
+        fn follow_up(&self, pod: &Arc<Pod>, follow_up: &FollowUp) {
+            let FollowUp { verb, key, .. } = follow_up;
+            self.1.lock().unwrap().push(format!("{} for {}: {verb:?} {key}", self.0, pod.name));
+        }
+    }
+    let log: Arc<Mutex<Vec<String>>> = Arc::default();
+    let plugin = |name: &'static str| {
+        let log = log.clone();
+        define(name, move |_| Ok(Notes(name, log.clone()))).post_filter()
+    };
+    let profile = Setup::new().with(plugin("One"), 0).with(plugin("Two"), 0).ready();
+    for name in ["Two", "Unknown", "One"] {
+        let key = Key::new("default", "claim");
+        let follow_up = FollowUp { plugin: name.into(), verb: Verb::Update, key, uid: "u".into() };
+        profile.follow_up(&pod("p").pod(), &follow_up);
+    }
+    assert_eq!(*log.lock().unwrap(), ["Two for p: Update default/claim", "One for p: Update default/claim"]);
 }
 
 #[test]
