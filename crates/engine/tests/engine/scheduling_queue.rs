@@ -276,6 +276,26 @@ fn gated_pods_wait_for_their_gates() {
 }
 
 #[test]
+fn a_pod_that_stays_where_it_is_did_not_come() {
+    let itself = |action| QueueingCause::Event(ClusterEvent::new(EventResource::UnscheduledPod, action));
+    let mut waiting = Waiting::new();
+    waiting.add(gated("p"));
+    let held = |waiting: &Waiting, cause| waiting.came(QueueName::Unschedulable, cause);
+    assert_eq!(held(&waiting, itself(ActionType::Add)), 1);
+    waiting.queue.activate(["p"], waiting.now);
+    assert_eq!(
+        (waiting.place("p"), held(&waiting, QueueingCause::ForceActivate)),
+        (Some(QueuePlace::Gated), 0)
+    );
+    // One gate of two is opened.
+    let two = json!([{"name": "a"}, {"name": "b"}]);
+    waiting.update(gated("p").set("/spec/schedulingGates", two));
+    waiting.update(gated("p"));
+    assert_eq!(waiting.place("p"), Some(QueuePlace::Gated));
+    assert_eq!(held(&waiting, itself(ActionType::Update)), 0);
+}
+
+#[test]
 fn an_event_between_decision_and_parking_is_not_lost() {
     let (small, big) = (node("n").allocatable("cpu", "1").node(), big_node("n"));
     let holder = wants_cpu("holder").on("n").pod();
