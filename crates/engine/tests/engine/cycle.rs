@@ -266,6 +266,33 @@ fn the_search_stops_at_enough_and_goes_on_from_there() {
 }
 
 #[test]
+fn a_search_that_looks_at_all_nodes_ends_where_it_began() {
+    let settings =
+        Settings { percentage_of_nodes_to_score: 100, min_feasible_nodes_to_find: 1, ..Settings::default() };
+    let sampled = EngineProfile {
+        profile: profile("sampled", &DEFAULT_PLUGINS, &[]),
+        percentage_of_nodes_to_score: Some(30),
+    };
+    let all = EngineProfile { profile: default_profile(), percentage_of_nodes_to_score: None };
+    let nodes = (0..10).map(|i| sized(&format!("n{i}"), "8"));
+    let mut engine = Engine::new(cluster(nodes), [sampled, all], settings);
+    // 30% of 10 are 3. Then all, twice, the second time from what is kept of the first; or nobody can have the pod.
+    let pods = [
+        (wants("p", "2").set("/spec/schedulerName", "sampled"), 3),
+        (wants("q", "2"), 3),
+        (wants("r", "2"), 3),
+        (wants("too-large", "99"), 3),
+        (wants("s", "2").set("/spec/schedulerName", "sampled"), 6),
+        (wants("t", "2"), 6),
+    ];
+    for (pod, expected) in pods {
+        let waits = engine.admit(pod.pod());
+        engine.place(&waits).expect("a profile");
+        assert_eq!(engine.inspect().next_start(), expected, "{}", waits.name);
+    }
+}
+
+#[test]
 fn a_profile_may_have_its_own_percentage() {
     let settings =
         Settings { percentage_of_nodes_to_score: 100, min_feasible_nodes_to_find: 1, ..Settings::default() };
