@@ -183,14 +183,12 @@ impl<'a> ReserveCycle<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use supercargo_model::testing::object;
+    use serde_json::json;
+    use supercargo_model::testing::{Builder, object};
 
     #[test]
     fn an_object_that_the_server_has_not_told_of_is_gone_when_it_is_taken_back() {
-        let class = object(serde_json::json!({
-            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"},
-            "provisioner": "example.com",
-        }));
+        let class = class("fast");
         let (mut cluster, mut assumed) = (Cluster::default(), AssumedObjects::default());
         assumed.assume(&mut cluster, &"pod".into(), class.clone().object());
         assert!(cluster.storage_class("fast").is_some());
@@ -203,5 +201,86 @@ mod tests {
         cluster.put(class.object());
         assert!(assumed.restore(&mut cluster, "pod").is_empty());
         assert!(cluster.storage_class("fast").is_some());
+    }
+
+    fn class(name: &str) -> Builder {
+        object(json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+            "provisioner": "example.com",
+        }))
+    }
+
+    /// A claim with its uid for a name.
+    fn claim(uid: &str) -> Object {
+        let claim = object(json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+            "metadata": {"name": uid, "namespace": "default", "uid": uid}, "spec": {"devices": {}},
+        }));
+        claim.object()
+    }
+
+    #[test]
+    fn devices_are_in_flight_until_their_pod_is_bound_or_given_up() {
+        let results = json!([{"request": "r", "driver": "d", "pool": "p", "device": "gpu-0"}]);
+        let devices: Arc<ClaimAllocation> =
+            Arc::new(serde_json::from_value(json!({"devices": {"results": results}})).unwrap());
+        for is_bound in [true, false] {
+            let (mut cluster, mut assumed) = (Cluster::default(), AssumedObjects::default());
+            ["one", "two", "others"].into_iter().for_each(|uid| cluster.put(claim(uid)));
+            for (pod, uid) in [("p", "one"), ("p", "two"), ("p", "gone"), ("q", "others")] {
+                let mut cycle = ReserveCycle::new(&mut cluster, &mut assumed, pod.into());
+                cycle.take_off(uid.into(), devices.clone());
+            }
+            let restored = match is_bound {
+                true => {
+                    assumed.keep(&mut cluster, "p");
+                    Vec::new()
+                }
+                false => assumed.restore(&mut cluster, "p"),
+            };
+            let uids = ["one", "two", "gone", "others"];
+            let in_flight = uids.map(|uid| cluster.devices().in_flight(uid).is_some());
+            assert_eq!(in_flight, [false, false, false, true], "{is_bound}");
+            // Each claim that is there gives its devices back; to the queue, that is an update.
+            let given_back = restored.iter().map(|Restored { before, after }| match (before, after) {
+                (Object::ResourceClaim(before), Some(Object::ResourceClaim(after))) => {
+                    assert_eq!((before.allocation.as_ref(), &after.allocation), (Some(&*devices), &None));
+                    assert_eq!(before.uid, after.uid);
+                    &*before.uid
+                }
+                _ => panic!("{restored:?}"),
+            });
+            let expected: &[&str] = if is_bound { &[] } else { &["one", "two"] };
+            assert!(given_back.eq(expected.iter().copied()), "{restored:?}");
+            assert!(assumed.restore(&mut cluster, "p").is_empty(), "once");
+            assert_eq!(assumed.restore(&mut cluster, "q").len(), 1);
+            assert_eq!(cluster.devices().in_flight_count(), 0);
+        }
+    }
+
+    #[test]
+    fn what_was_written_for_a_bound_pod_is_awaited_until_the_server_tells() {
+        let (mut cluster, mut assumed) = (Cluster::default(), AssumedObjects::default());
+        assert!(!assumed.are_awaited() && assumed.is_empty());
+        let [one, two]: [Name; 2] = ["one".into(), "two".into()];
+        // The first needs both classes, the second one of them.
+        assumed.assume(&mut cluster, &one, class("own").object());
+        assumed.assume(&mut cluster, &one, class("shared").object());
+        assumed.assume(&mut cluster, &two, class("shared").object());
+        assert!(!assumed.are_awaited(), "nobody is bound: nothing may have been written");
+        assert!(!assumed.is_empty());
+        assumed.keep(&mut cluster, &one);
+        assert!(assumed.are_awaited());
+        assert!(assumed.restore(&mut cluster, &one).is_empty(), "it is bound");
+        assert!(cluster.storage_class("own").is_some());
+        // Given up, the second needs nothing; the first needs what they shared.
+        assert!(assumed.restore(&mut cluster, &two).is_empty());
+        assumed.server_tells(Kind::StorageClass, &Key::new("", "own"));
+        assert!(assumed.are_awaited() && cluster.storage_class("shared").is_some());
+        assumed.server_tells(Kind::StorageClass, &Key::new("", "shared"));
+        assert!(!assumed.are_awaited() && assumed.is_empty());
+        // What is only promised is not awaited.
+        assumed.assume(&mut cluster, &two, class("promised").object());
+        assert!(!assumed.are_awaited());
     }
 }

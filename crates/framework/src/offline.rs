@@ -189,8 +189,25 @@ struct Inner<A> {
 struct State<A> {
     api: A,
     cluster: Arc<Cluster>,
+    /// How many other clusters are still to be shown, and who waits for one of them.
+    to_come: usize,
+    waiting: Vec<Waker>,
     bound: Vec<Binding>,
     told: Vec<String>,
+    notes: Vec<(Duration, Note)>,
+}
+
+/// What went through a handle without a way back.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// A log line.
+    Logged(LogLevel, String),
+    /// A measurement.
+    Measured(Measurement),
+    /// A pod is to be tried again, by its uid.
+    Activated(Name),
+    /// A pod may be tried again if something would have given it its turn, by its uid.
+    LookedAgain(Name),
 }
 
 impl<A> OfflineHandle<A> {
@@ -203,6 +220,21 @@ impl<A> OfflineHandle<A> {
     /// The tasks, and the time.
     pub fn tasks(&self) -> &Executor {
         &self.0.tasks
+    }
+
+    /// The notes of what happened, for people.
+    pub fn told(&self) -> Vec<String> {
+        self.locked().told.clone()
+    }
+
+    /// What went through it without a way back, and how long after the start.
+    pub fn notes(&self) -> Vec<(Duration, Note)> {
+        self.locked().notes.clone()
+    }
+
+    fn note(&self, note: Note) {
+        let at = self.0.tasks.clock().uptime();
+        self.locked().notes.push((at, note));
     }
 
     fn locked(&self) -> MutexGuard<'_, State<A>> {
@@ -221,6 +253,23 @@ impl OfflineHandle {
     /// Shows this cluster to whoever looks.
     pub fn show(&self, cluster: Cluster) {
         self.locked().cluster = Arc::new(cluster);
+    }
+
+    /// Shows another cluster after a while. Until then it is worth waiting for.
+    pub fn show_later(&self, span: Duration, cluster: Cluster) {
+        self.locked().to_come += 1;
+        let (handle, sleep) = (self.clone(), self.sleep(span));
+        let show = async move {
+            sleep.await;
+            let waiting = {
+                let mut state = handle.locked();
+                state.cluster = Arc::new(cluster);
+                state.to_come -= 1;
+                std::mem::take(&mut state.waiting)
+            };
+            waiting.into_iter().for_each(Waker::wake);
+        };
+        self.spawn(Work::Other, Box::pin(show));
     }
 
     /// Puts an object at a path.
@@ -250,11 +299,6 @@ impl OfflineHandle {
         self.locked().bound.clone()
     }
 
-    /// The notes of what happened, for people.
-    pub fn told(&self) -> Vec<String> {
-        self.locked().told.clone()
-    }
-
     /// Runs an effect to its end, and lets time pass for it; `None` if it waits for what does not come.
     pub fn run<T>(&self, effect: impl Future<Output = T>) -> Option<T> {
         let mut effect = std::pin::pin!(effect);
@@ -278,16 +322,23 @@ impl<A: OfflineApi> Handle for OfflineHandle<A> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The cluster does not change by itself: what is not so now is waited for in vain.
+    /// Where no other cluster is to be shown, what is not so now is waited for in vain.
     fn until(&self, mut check: Check) -> Effect<'static, Verdict> {
-        let cluster = self.locked().cluster.clone();
-        let nominations = Nominations::default();
-        let waits = check(&View { cluster: &cluster, nominations: &nominations, pending: &NoPendingPods });
-        let found = match waits {
-            None => Ok(()),
-            Some(_) => Err(Status::error("nothing changes here by itself")),
-        };
-        Box::pin(std::future::ready(found))
+        let handle = self.clone();
+        Box::pin(std::future::poll_fn(move |context| {
+            let cluster = handle.locked().cluster.clone();
+            let nominations = Nominations::default();
+            let view = View { cluster: &cluster, nominations: &nominations, pending: &NoPendingPods };
+            if check(&view).is_none() {
+                return Poll::Ready(Ok(()));
+            }
+            let mut state = handle.locked();
+            if state.to_come == 0 {
+                return Poll::Ready(Err(Status::error("nothing changes here by itself")));
+            }
+            state.waiting.push(context.waker().clone());
+            Poll::Pending
+        }))
     }
 
     fn send(&self, request: ApiRequest) -> Effect<'static, Result<Value, ApiError>> {
@@ -320,24 +371,35 @@ impl<A: OfflineApi> Handle for OfflineHandle<A> {
         self.locked().told.push(occurrence.note);
     }
 
-    fn log(&self, _: LogLevel, _: &str) {}
+    fn log(&self, level: LogLevel, line: &str) {
+        self.note(Note::Logged(level, line.to_owned()));
+    }
 
-    fn measure(&self, _: Measurement) {}
+    fn measure(&self, measurement: Measurement) {
+        self.note(Note::Measured(measurement));
+    }
 
     fn waiting_pods(&self) -> &WaitingPods {
         &self.0.waiting
     }
 
-    fn activate(&self, _: Name) {}
+    fn activate(&self, pod_uid: Name) {
+        self.note(Note::Activated(pod_uid));
+    }
 
-    fn look_again(&self, _: Name, _: Name) {}
+    fn look_again(&self, pod_uid: Name, _: Name) {
+        self.note(Note::LookedAgain(pod_uid));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::handle::ApiResource;
-    use supercargo_model::Key;
+    use supercargo_model::{
+        Key,
+        testing::{cluster, node},
+    };
 
     #[test]
     fn objects_are_made_changed_and_deleted() {
@@ -381,5 +443,38 @@ mod tests {
         handle.run(way.sleep(Duration::from_secs(1)));
         assert!(handle.object("/x").is_some());
         assert_eq!(handle.uptime(), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn whoever_waits_for_another_cluster_gets_it_when_it_is_shown() {
+        let handle = OfflineHandle::default();
+        let way = handle.connected();
+        let is_there = |expected: bool| {
+            way.until(move |view| match view.cluster.node("n").is_some() == expected {
+                true => Ok(()),
+                false => Err(Vec::new()),
+            })
+        };
+        let in_vain = Err(Status::error("nothing changes here by itself"));
+        assert_eq!(handle.run(is_there(true)), Some(in_vain));
+        handle.show_later(Duration::from_secs(1), Cluster::default());
+        handle.show_later(Duration::from_secs(3), cluster([node("n")]));
+        assert_eq!(handle.run(is_there(true)), Some(Ok(())));
+        assert_eq!(handle.uptime(), Duration::from_secs(3));
+        handle.show_later(Duration::from_secs(2), Cluster::default());
+        // Beside others, whom nobody but this change wakes.
+        let way = way.clone();
+        handle.spawn(
+            Work::Other,
+            Box::pin(async move {
+                let has_none =
+                    |view: &View<'_>| view.cluster.node("n").is_none().then_some(()).ok_or_else(Vec::new);
+                let found = way.until(has_none).await;
+                way.log(LogLevel::Info, &format!("{found:?}"));
+            }),
+        );
+        handle.tasks().run_for(Duration::from_secs(60));
+        let line = Note::Logged(LogLevel::Info, "Ok(())".to_owned());
+        assert_eq!(handle.notes(), [(Duration::from_secs(5), line)]);
     }
 }

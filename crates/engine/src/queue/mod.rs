@@ -236,6 +236,10 @@ impl SchedulingQueue {
             return self.admit(pod, ActionType::Update, nominations, at);
         };
         let before = self.entries.at(slot).pod.clone();
+        if !has_same_name(&before, &pod) {
+            self.remove(&pod.uid, Removal::Deleted, nominations, at);
+            return self.admit(pod, ActionType::Update, nominations, at);
+        }
         if before == pod {
             self.take_version(slot, pod);
         } else {
@@ -291,7 +295,8 @@ impl SchedulingQueue {
 
     /// Keeps a new version of a pod that is being bound: only if that fails does what it says count.
     pub fn renew(&mut self, pod: Arc<Pod>) {
-        if let Some(slot) = self.entries.find(&pod.uid) {
+        let slot = self.entries.find(&pod.uid);
+        if let Some(slot) = slot.filter(|slot| has_same_name(&self.entries.at(*slot).pod, &pod)) {
             self.take_version(slot, pod);
         }
     }
@@ -534,4 +539,9 @@ impl PendingPods for SchedulingQueue {
     fn all(&self) -> Box<dyn Iterator<Item = &Arc<Pod>> + '_> {
         Box::new(self.entries.iter().map(|entry| &entry.pod))
     }
+}
+
+/// No API server gives a uid to two names, but what is written in a file may: then they are two pods.
+fn has_same_name(one: &Pod, other: &Pod) -> bool {
+    one.name == other.name && one.namespace == other.namespace
 }

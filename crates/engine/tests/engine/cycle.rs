@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use supercargo_engine::{Engine, EngineProfile, Outcome, Placement, Settings, TieBreak, nodes_to_find};
-use supercargo_framework::{Prepared, Status, Verdict, points::Filter, registry::define};
+use supercargo_framework::{
+    Prepared, Status, Verdict,
+    points::{Filter, PreFilter, PreFilterOutcome},
+    registry::define,
+};
 use supercargo_model::{
     Cluster, NodeInfo, Pod,
     testing::{Builder, cluster, node, pod},
@@ -262,6 +266,33 @@ fn the_search_stops_at_enough_and_goes_on_from_there() {
 }
 
 #[test]
+fn a_search_that_looks_at_all_nodes_ends_where_it_began() {
+    let settings =
+        Settings { percentage_of_nodes_to_score: 100, min_feasible_nodes_to_find: 1, ..Settings::default() };
+    let sampled = EngineProfile {
+        profile: profile("sampled", &DEFAULT_PLUGINS, &[]),
+        percentage_of_nodes_to_score: Some(30),
+    };
+    let all = EngineProfile { profile: default_profile(), percentage_of_nodes_to_score: None };
+    let nodes = (0..10).map(|i| sized(&format!("n{i}"), "8"));
+    let mut engine = Engine::new(cluster(nodes), [sampled, all], settings);
+    // 30% of 10 are 3. Then all, twice, the second time from what is kept of the first; or nobody can have the pod.
+    let pods = [
+        (wants("p", "2").set("/spec/schedulerName", "sampled"), 3),
+        (wants("q", "2"), 3),
+        (wants("r", "2"), 3),
+        (wants("too-large", "99"), 3),
+        (wants("s", "2").set("/spec/schedulerName", "sampled"), 6),
+        (wants("t", "2"), 6),
+    ];
+    for (pod, expected) in pods {
+        let waits = engine.admit(pod.pod());
+        engine.place(&waits).expect("a profile");
+        assert_eq!(engine.inspect().next_start(), expected, "{}", waits.name);
+    }
+}
+
+#[test]
 fn a_profile_may_have_its_own_percentage() {
     let settings =
         Settings { percentage_of_nodes_to_score: 100, min_feasible_nodes_to_find: 1, ..Settings::default() };
@@ -331,5 +362,58 @@ fn a_plugin_that_breaks_on_a_node_does_not_refuse_it() {
             matches!(&decided.outcome, Outcome::Error { message } if message.contains("it broke")),
             "pod {i}"
         );
+    }
+}
+
+/// Refuses pods, or breaks, before nodes are looked at; nodes it does not look at.
+struct Forbids;
+
+impl PreFilter for Forbids {
+    fn pre_filter(&self, _: &Cluster, pod: &Pod) -> Result<PreFilterOutcome, Status> {
+        match pod.spec.labels.get("is").map(|label| &**label) {
+            Some("forbidden") => Err(Status::unresolvable("not here")),
+            Some("broken") => Err(Status::error("it broke")),
+            _ => Ok(PreFilterOutcome::Skip),
+        }
+    }
+}
+
+impl Filter for Forbids {
+    fn filter(&self, _: &Prepared, _: &Cluster, _: &Pod, _: &NodeInfo) -> Verdict {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_is_said_before_nodes_are_looked_at_counts_however_a_pod_is_placed() {
+    // Whether the plugin looks at nodes, too, though it has nothing to say of them.
+    for filters in [false, true] {
+        let mut registry = supercargo_plugins::registry();
+        let forbids = define("Forbids", |_| Ok(Forbids)).pre_filter();
+        registry.add(if filters { forbids.filter() } else { forbids });
+        let names = ["PrioritySort", "Forbids", "NodeName", "NodeResourcesFit", "DefaultBinder"];
+        let profile = profile_of(&registry, "default-scheduler", &names.map(|name| (name, 1)), &[]);
+        let mut engine = Engine::new(cluster([sized("a", "4")]), [profile], Settings::default());
+        // (what the pod is, how it ends); twice, the second time from what is kept of the first
+        let cases = [
+            ("forbidden", Outcome::Unschedulable),
+            ("broken", Outcome::Error { message: "it broke".to_owned() }),
+            ("fine", Outcome::Scheduled { node: "a".into() }),
+        ];
+        for (is, expected) in cases {
+            for i in 0..2 {
+                let waits = engine.admit(wants(&format!("{is}-{i}"), "1").label("is", is).pod());
+                let outcome = match engine.place(&waits).expect("a profile") {
+                    Placement::Decided(decision) => decision.outcome.clone(),
+                    placed => Outcome::Scheduled { node: placed.node().expect("a node").clone() },
+                };
+                match (&outcome, &expected) {
+                    (Outcome::Error { message }, Outcome::Error { message: part }) => {
+                        assert!(message.contains(part), "{message}");
+                    }
+                    _ => assert_eq!(outcome, expected, "{is} {i}, filters: {filters}"),
+                }
+            }
+        }
     }
 }

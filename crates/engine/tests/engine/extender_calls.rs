@@ -10,7 +10,7 @@ use supercargo_engine::{
     AttemptFailure, Decision, Engine, Outcome, Settings,
     extender_calls::{
         CycleStep, ExtenderAnswer, ExtenderAnswers, ExtenderCall, ExtenderFailure, ExtenderRole, Proposal,
-        Sieved, decide_calling,
+        Sieved, decide_calling, take_part,
     },
 };
 use supercargo_framework::{
@@ -366,6 +366,59 @@ fn a_cluster_that_changes_while_an_extender_is_asked_is_looked_at_anew() {
         panic!("all is known")
     };
     assert_eq!(decision.node().map(|name| &**name), Some("d"));
+}
+
+#[test]
+fn a_cluster_that_changes_with_every_answer_costs_a_bounded_number_of_calls() {
+    let settings = Settings { extenders: vec![filter("one")], ..Settings::default() };
+    let one_node = node("n0").allocatable("cpu", "4").allocatable("pods", "9");
+    let mut engine = engine_with([one_node], settings);
+    let waiting = pod("p").container(&[("cpu", "3")]).pod();
+    let (mut answers, roles) = (ExtenderAnswers::default(), engine.extenders().to_vec());
+    let mut calls = 0;
+    let decision = loop {
+        match engine.decide_with(&waiting, &mut answers).expect("a profile") {
+            CycleStep::Decided(decision) => break decision,
+            CycleStep::Call(call) => {
+                // The node that is asked about fills up, and another one comes, which has to be asked about.
+                assert_eq!(line(&call), format!("filter 0: n{calls}"));
+                engine.assume(
+                    &pod(&format!("x{calls}")).container(&[("cpu", "3")]).pod(),
+                    format!("n{calls}").into(),
+                );
+                calls += 1;
+                let next = node(&format!("n{calls}")).allocatable("cpu", "4").allocatable("pods", "9");
+                engine.cluster_mut().put_node(next.node());
+                let answer = sieve(&call, &format!("n{}", calls - 1));
+                answers.add(&roles, call, answer);
+            }
+        }
+    };
+    assert_eq!(calls, 64);
+    let Outcome::Error { message } = &decision.outcome else { panic!("{:?}", decision.outcome) };
+    assert!(message.contains("the cluster changes faster than the extenders answer"), "{message}");
+}
+
+#[test]
+fn whether_extenders_take_part_in_a_decision() {
+    let managed =
+        |role: ExtenderRole| ExtenderRole { managed_resources: ["e.com/gpu".into()].into(), ..role };
+    let binder = || ExtenderRole { name: "binds".into(), ..ExtenderRole::default() };
+    // (extenders, whether one takes part for a pod, and for one that asks for what is managed)
+    let cases = [
+        (vec![], [false, false]),
+        (vec![binder()], [false, false]),
+        (vec![managed(binder())], [false, false]),
+        (vec![filter("one")], [true, true]),
+        (vec![scorer("one", 1)], [true, true]),
+        (vec![preempter("one")], [true, true]),
+        (vec![managed(filter("one"))], [false, true]),
+        (vec![binder(), managed(scorer("one", 1))], [false, true]),
+    ];
+    let (plain, gpu) = (pod("p").pod(), pod("q").container(&[("e.com/gpu", "1")]).pod());
+    for (i, (roles, expected)) in cases.into_iter().enumerate() {
+        assert_eq!([&plain, &gpu].map(|pod| take_part(&roles, pod)), expected, "case {i}");
+    }
 }
 
 #[test]

@@ -15,18 +15,19 @@ use supercargo_engine::{
     SchedulingQueue,
 };
 use supercargo_framework::{
-    event::{Change, ClusterEvent, EventResource},
-    points::{QueueSort, QueuedPod},
+    Prepared, Verdict,
+    event::{ActionType, Change, ClusterEvent, EventInterest, EventResource},
+    points::{Filter, QueueSort, QueuedPod, Requeue},
     preemption::{Claim, Nominations},
     profile::{Choice, Profile, ProfileSpec},
     registry::{Args, define},
 };
 use supercargo_model::{
-    Node, Pod,
+    Cluster, Node, NodeInfo, Pod,
     testing::{Builder, node, pod},
 };
 
-use crate::support::{DEFAULT_PLUGINS, default_profile, profile};
+use crate::support::{DEFAULT_PLUGINS, default_profile, profile, profile_of};
 
 /// A queue with its nominations, and the time in milliseconds.
 struct Waiting {
@@ -275,6 +276,26 @@ fn gated_pods_wait_for_their_gates() {
 }
 
 #[test]
+fn a_pod_that_stays_where_it_is_did_not_come() {
+    let itself = |action| QueueingCause::Event(ClusterEvent::new(EventResource::UnscheduledPod, action));
+    let mut waiting = Waiting::new();
+    waiting.add(gated("p"));
+    let held = |waiting: &Waiting, cause| waiting.came(QueueName::Unschedulable, cause);
+    assert_eq!(held(&waiting, itself(ActionType::Add)), 1);
+    waiting.queue.activate(["p"], waiting.now);
+    assert_eq!(
+        (waiting.place("p"), held(&waiting, QueueingCause::ForceActivate)),
+        (Some(QueuePlace::Gated), 0)
+    );
+    // One gate of two is opened.
+    let two = json!([{"name": "a"}, {"name": "b"}]);
+    waiting.update(gated("p").set("/spec/schedulingGates", two));
+    waiting.update(gated("p"));
+    assert_eq!(waiting.place("p"), Some(QueuePlace::Gated));
+    assert_eq!(held(&waiting, itself(ActionType::Update)), 0);
+}
+
+#[test]
 fn an_event_between_decision_and_parking_is_not_lost() {
     let (small, big) = (node("n").allocatable("cpu", "1").node(), big_node("n"));
     let holder = wants_cpu("holder").on("n").pod();
@@ -441,6 +462,56 @@ fn a_pod_recreated_under_its_name_is_another_pod() {
     assert_eq!(waiting.queue.counts().in_flight, 0);
 }
 
+/// No API server does so; what is written in a file may.
+#[test]
+fn a_pod_that_has_the_uid_of_another_takes_its_place() {
+    let other = || pod("other").set("/metadata/uid", "p");
+    let key = |name: &str| pod(name).pod().key();
+    let places: [fn(&mut Waiting); 4] = [
+        |_| {},
+        |waiting| {
+            waiting.next();
+        },
+        |waiting| {
+            waiting.next();
+            waiting.refuse("p", &["NodeName"]);
+        },
+        |waiting| {
+            waiting.next();
+            waiting.queue.done("p");
+        },
+    ];
+    for (i, go) in places.into_iter().enumerate() {
+        for is_renewed in [false, true] {
+            let mut waiting = Waiting::new();
+            waiting.add(pod("p"));
+            go(&mut waiting);
+            // A pod of that name is there already.
+            waiting.add(pod("other").set("/metadata/uid", "another"));
+            match is_renewed {
+                true => waiting.queue.renew(other().pod()),
+                false => {
+                    waiting.update(other());
+                }
+            }
+            let named = |waiting: &Waiting| {
+                ["p", "other"]
+                    .map(|name| waiting.queue.named(&key(name)).map(|found| found.pod.uid.to_string()))
+            };
+            let expected = match is_renewed {
+                // Whoever is being bound is another pod.
+                true => [Some("p".to_owned()), Some("another".to_owned())],
+                false => [None, Some("p".to_owned())],
+            };
+            assert_eq!(named(&waiting), expected, "case {i}");
+            waiting.remove("another");
+            waiting.remove("p");
+            assert_eq!(named(&waiting), [None, None], "case {i}");
+            assert_eq!(waiting.queue.pending().count(), 0, "case {i}");
+        }
+    }
+}
+
 #[test]
 fn a_pod_put_in_again_while_in_flight_is_not_scheduled_twice() {
     let mut waiting = Waiting::new();
@@ -482,6 +553,57 @@ fn pods_that_wait_for_too_long_are_tried_anyway_and_counted() {
     assert_eq!(waiting.queue.bound_after_flush(), 1);
     // The gated one is looked at again after as long a time.
     assert_eq!(waiting.queue.next_due(), Some(Duration::from_secs(660)));
+}
+
+#[test]
+fn it_is_looked_every_half_a_minute_who_waits_for_more_than_five() {
+    // (for how many seconds if not five minutes, refused at, tried again at)
+    let cases = [
+        (None, 0, 330),
+        (None, 29_999, 330),
+        (None, 30_000, 360),
+        (None, 30_001, 360),
+        (Some(50), 0, 60),
+        (Some(50), 10_000, 90),
+    ];
+    for (span, refused, tried) in cases {
+        let mut waiting = Waiting::new();
+        if let Some(span) = span {
+            waiting.queue.set_max_unschedulable(Duration::from_secs(span));
+        }
+        waiting.at(refused).add_refused(pod("p"), &["NodeName"]);
+        assert_eq!(waiting.queue.next_due(), Some(Duration::from_secs(tried)), "{refused}");
+        assert_eq!(waiting.at(tried * 1000 - 1).next(), "", "{refused}");
+        assert_eq!(waiting.at(tried * 1000).next(), "p", "{refused}");
+    }
+}
+
+#[test]
+fn a_pod_that_came_back_is_not_done() {
+    let mut waiting = Waiting::new();
+    waiting.add(pod("p"));
+    waiting.next();
+    waiting.queue.done("p");
+    assert_eq!(waiting.park("p", AttemptFailure::Error), Some(QueuePlace::Backoff));
+    waiting.queue.done("p");
+    assert_eq!(waiting.place("p"), Some(QueuePlace::Backoff));
+    assert_eq!(waiting.at(2_000).next(), "p");
+}
+
+#[test]
+fn what_a_pod_says_that_is_being_bound_counts_if_it_is_not() {
+    let mut waiting = Waiting::new();
+    waiting.add(wants_cpu("p").priority(1).set("/status/nominatedNodeName", "a"));
+    waiting.next();
+    waiting.queue.done("p");
+    waiting.add_refused(wants_cpu("low"), &["NodeResourcesFit"]);
+    waiting.queue.renew(wants_cpu("p").priority(7).pod());
+    waiting.queue.renew(wants_cpu("unknown").pod());
+    assert_eq!(waiting.place("low"), Some(QueuePlace::Unschedulable), "it concerns nobody");
+    assert_eq!([waiting.place("p"), waiting.place("unknown")], [Some(QueuePlace::InFlight), None]);
+    waiting.park("p", AttemptFailure::Error);
+    let popped = waiting.at(2_000).pop().expect("its turn");
+    assert_eq!((&*popped.pod.name, popped.pod.spec.priority), ("p", 7));
 }
 
 #[test]
@@ -548,6 +670,28 @@ fn claims_to_nodes_follow_the_pod_through_the_queue() {
     );
     waiting.remove("p");
     assert!(waiting.nominations.is_empty());
+}
+
+#[test]
+fn a_claim_that_stays_wakes_nobody() {
+    let claims = |node: &str| wants_cpu("p").priority(1).set("/status/nominatedNodeName", node);
+    let none = || wants_cpu("p").priority(1);
+    // (before, after, whether those that had to leave the room are tried again)
+    let cases = [
+        (none(), none().label("a", "b"), false),
+        (none(), claims("a"), false),
+        (claims("a"), claims("a").label("a", "b"), false),
+        (claims("a"), claims("b"), true),
+        (claims("a"), none(), true),
+    ];
+    for (i, (before, after, wakes)) in cases.into_iter().enumerate() {
+        let mut waiting = Waiting::new();
+        waiting.add_refused(wants_cpu("low"), &["NodeResourcesFit"]);
+        waiting.add(before);
+        waiting.at(50_000).update(after);
+        let expected = if wakes { QueuePlace::Active } else { QueuePlace::Unschedulable };
+        assert_eq!(waiting.place("low"), Some(expected), "case {i}");
+    }
 }
 
 #[test]
@@ -622,6 +766,72 @@ fn refusals_by_extenders_are_helped_by_any_event() {
     waiting.node(Some(&node("n").node()), Some(&annotated));
     assert_eq!(waiting.place("p"), Some(QueuePlace::Backoff));
     assert_eq!(waiting.refuse("q", &["Extender"]), Some(QueuePlace::Backoff));
+}
+
+/// Wants to know of other pods of the same group, before they are bound.
+struct Gang;
+
+impl Filter for Gang {
+    fn filter(&self, _: &Prepared, _: &Cluster, _: &Pod, _: &NodeInfo) -> Verdict {
+        Ok(())
+    }
+}
+
+impl Requeue for Gang {
+    fn events(&self) -> Vec<EventInterest> {
+        use ActionType::{Add, Delete, UpdatePodLabel};
+        let group = |pod: &Pod| pod.spec.labels.get("group").cloned();
+        vec![
+            EventInterest::new(EventResource::UnscheduledPod, [Add, UpdatePodLabel, Delete])
+                .of_others()
+                .if_pod(move |pod, before, after| after.or(before).and_then(group) == group(pod)),
+        ]
+    }
+}
+
+#[test]
+fn whoever_waits_for_others_of_its_group_is_told_of_them_before_they_are_bound() {
+    let mut registry = supercargo_plugins::registry();
+    registry.add(define("Gang", |_| Ok(Gang)).filter().requeue());
+    let plugins = DEFAULT_PLUGINS.into_iter().chain([("Gang", 0)]).collect::<Vec<_>>();
+    let profile = profile_of(&registry, "default-scheduler", &plugins, &[]);
+    let of_group = |name: &str, group: &str| pod(name).label("group", group);
+    // What happens to another pod; and whether that wakes the one that waits for those of its group.
+    type Happens = (&'static str, fn(&mut Waiting) -> Option<QueuePlace>, bool);
+    let cases: [Happens; 7] = [
+        ("one of the group comes", |w| w.add(pod("x").label("group", "a")), true),
+        ("one of another group comes", |w| w.add(pod("x").label("group", "b")), false),
+        ("one joins the group", |w| w.update(pod("other").label("group", "a")), true),
+        ("one changes otherwise", |w| w.update(pod("other").label("group", "b").priority(3)), false),
+        ("one is deleted", |w| w.remove("same"), true),
+        ("another is deleted", |w| w.remove("other"), false),
+        ("one changes otherwise", |w| w.update(pod("same").label("group", "a").priority(3)), false),
+    ];
+    for (what, happens, wakes) in cases {
+        for is_in_flight in [false, true] {
+            let mut waiting = Waiting::new();
+            waiting.queue = SchedulingQueue::new([profile.queue_rules()], QueueSettings::default());
+            waiting.add(of_group("same", "a"));
+            waiting.add_refused(of_group("unconcerned", "a").priority(9), &["NodeName"]);
+            waiting.add(of_group("other", "b"));
+            waiting.add(of_group("p", "a").priority(9));
+            assert_eq!(waiting.next(), "p");
+            let refused = match is_in_flight {
+                true => {
+                    happens(&mut waiting);
+                    waiting.refuse("p", &["Gang"])
+                }
+                false => {
+                    waiting.refuse("p", &["Gang"]);
+                    happens(&mut waiting);
+                    waiting.place("p")
+                }
+            };
+            let expected = if wakes { QueuePlace::Backoff } else { QueuePlace::Unschedulable };
+            assert_eq!(refused, Some(expected), "{what}, in flight: {is_in_flight}");
+            assert_eq!(waiting.place("unconcerned"), Some(QueuePlace::Unschedulable), "{what}");
+        }
+    }
 }
 
 #[test]

@@ -129,3 +129,133 @@ fn a_scheduler_that_keeps_up_follows_priorities_alone() {
     let lowest = attempts.placed.iter().filter(|(name, _)| name.starts_with("low")).map(|(_, at)| *at).min();
     assert!(highest < lowest, "{highest:?} {lowest:?}");
 }
+
+/// Turns one after another, each of which is told how long it takes.
+struct Turns {
+    queue: SchedulingQueue,
+    nominations: Nominations,
+    now: Duration,
+    came: usize,
+}
+
+impl Turns {
+    /// All of a priority, each named by it.
+    fn add(&mut self, name: &str, priority: i32, count: usize) {
+        for _ in 0..count {
+            self.came += 1;
+            let pod = pod(&format!("{name}-{}", self.came)).priority(priority);
+            self.queue.add(pod.container(&[("cpu", "1")]).pod(), &mut self.nominations, self.now);
+        }
+    }
+
+    fn delete(&mut self, name: &str) {
+        let uid =
+            self.queue.pending().map(|pending| pending.pod.uid.clone()).find(|uid| uid.starts_with(name));
+        let uid = uid.unwrap_or_else(|| panic!("{name} waits"));
+        self.queue.remove(&uid, Removal::Deleted, &mut self.nominations, self.now);
+    }
+
+    /// How many turns in a row were whose. Those named `again` are refused and come back at once, all others get a node;
+    /// for those named `new`, the next comes at once.
+    fn run(&mut self, turns: usize, again_takes: Duration) -> Vec<(usize, String)> {
+        let mut whose: Vec<(usize, String)> = Vec::new();
+        for _ in 0..turns {
+            let popped = self.queue.pop(self.now).expect("somebody waits");
+            let uid = &popped.pod.uid;
+            let name = popped.pod.name.split('-').next().unwrap();
+            self.now += match name {
+                "again" => again_takes,
+                "new" => SECOND,
+                _ => 3 * SECOND,
+            };
+            self.queue.turn_ended(self.now);
+            if name == "again" {
+                let refusal = Refusal { plugins: ["NodeResourcesFit".into()].into(), ..Refusal::default() };
+                let failure = AttemptFailure::Refused(refusal);
+                self.queue.park(uid, failure, Claim::Kept, &mut self.nominations, self.now);
+                self.queue.activate([&**uid], self.now);
+            } else {
+                self.queue.remove(uid, Removal::Deleted, &mut self.nominations, self.now);
+                self.queue.done(uid);
+            }
+            if name == "new" {
+                self.add("new", 1000, 1);
+            }
+            match whose.last_mut().filter(|(_, last)| last == name) {
+                Some((count, _)) => *count += 1,
+                None => whose.push((1, name.to_owned())),
+            }
+        }
+        whose
+    }
+}
+
+fn turns() -> Turns {
+    let queue = SchedulingQueue::new([default_profile().queue_rules()], QueueSettings::default());
+    Turns { queue, nominations: Nominations::default(), now: Duration::ZERO, came: 0 }
+}
+
+fn told(whose: &[(usize, String)]) -> String {
+    whose.iter().map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn whose_turn_it_is_while_more_important_pods_never_end() {
+    let ms = Duration::from_millis;
+    // (the more important ones, how long one of those takes that are tried again, whose turns come); each other pod takes 3 s
+    let cases = [
+        // After 15 s, of which 10 are owed: 10 − 3 = 7, 4, 1, 0. From then on one for one.
+        ("again", ms(1000), "15 again, 4 low, 1 again, 1 low, 1 again, 1 low"),
+        // They have waited for long enough after 15.2 s, but it is looked every second only, after 1.2 s here, 13 times.
+        ("again", ms(400), "39 again, 4 low, 1 again, 1 low"),
+        // Of a minute an eighth is owed: 7.5 − 3 = 4.5, 1.5, 0; and then of a second.
+        ("new", ms(1000), "60 new, 3 low, 1 new, 1 low, 1 new, 1 low"),
+    ];
+    for (important, takes, expected) in cases {
+        let mut turns = turns();
+        turns.add("low", 0, 10);
+        turns.add(important, 1000, 1);
+        let count = expected.split(", ").map(|run| run.split_once(' ').unwrap().0.parse::<usize>().unwrap());
+        let count = count.sum();
+        assert_eq!(told(&turns.run(count, takes)), expected, "{takes:?}");
+    }
+}
+
+#[test]
+fn a_pod_waits_from_when_it_came() {
+    let mut turns = turns();
+    turns.add("again", 1000, 1);
+    assert_eq!(told(&turns.run(5, SECOND)), "5 again");
+    turns.add("early", 0, 1);
+    assert_eq!(told(&turns.run(3, SECOND)), "3 again");
+    turns.add("late", 0, 1);
+    // After 5 + 15 = 20 s, and 8 + 15 = 23; by then 3 s have gone to the first.
+    assert_eq!(told(&turns.run(15, SECOND)), "12 again, 1 early, 1 late, 1 again");
+}
+
+#[test]
+fn whoever_comes_in_the_place_of_one_who_waited_for_long_has_not_waited() {
+    let mut turns = turns();
+    turns.add("low", 0, 1);
+    turns.add("deleted", 0, 1);
+    turns.add("again", 1000, 1);
+    assert_eq!(told(&turns.run(16, SECOND)), "15 again, 1 low");
+    turns.delete("deleted");
+    turns.add("young", 0, 1);
+    assert_eq!(told(&turns.run(16, SECOND)), "15 again, 1 young");
+}
+
+#[test]
+fn a_turn_that_comes_by_itself_is_not_taken_off_what_is_owed() {
+    let mut turns = turns();
+    turns.add("middle", 500, 5);
+    turns.add("new", 1000, 1);
+    // 60 / 8 − 3 = 4.5 s are owed.
+    assert_eq!(told(&turns.run(61, SECOND)), "60 new, 1 middle");
+    turns.delete("new");
+    // Nobody is more important: 4.5 + 3 / 8 = 4.875.
+    assert_eq!(told(&turns.run(1, SECOND)), "1 middle");
+    turns.add("new", 1000, 1);
+    // 1.875, 0.
+    assert_eq!(told(&turns.run(3, SECOND)), "2 middle, 1 new");
+}

@@ -5,11 +5,15 @@ use supercargo_framework::{
     Prepared, Status,
     event::{ActionType, Change, EventInterest, EventResource},
     normalize,
+    points::{Observe, Observed},
     profile::ProfileError,
     registry::{Args, Point, Registry, define},
 };
 use supercargo_manifest::{Problems, Source};
-use supercargo_model::testing::{node, object, pod};
+use supercargo_model::{
+    Key, Kind, Name,
+    testing::{node, object, pod},
+};
 
 use crate::support::{ByArrival, ByLabel, Found, Normalizes, Setup, finds};
 
@@ -238,4 +242,30 @@ fn closer_looks_at_pods_and_other_objects() {
     };
     assert!(helps(Some(&class)));
     assert!(!helps(None));
+}
+
+#[test]
+fn a_profile_knows_what_its_plugins_ask_for() {
+    struct Watches(&'static [&'static str]);
+    impl Observe for Watches {
+        fn watched(&self) -> Vec<(Kind, Key)> {
+            self.0.iter().map(|name| (Kind::ConfigMap, Key::new("ns", *name))).collect()
+        }
+
+        fn observe(&self, _: &Name, _: &Observed<'_>) {}
+    }
+    let watches =
+        |name: &str, all: &'static [&'static str]| define(name, move |_| Ok(Watches(all))).observe();
+    let plain = Setup::new().with(finds("Finds", Found::Skip), 0).ready();
+    assert!(!plain.reads_time() && !plain.gives_way("Finds") && plain.watched().is_empty());
+    let profile = Setup::new()
+        .with(watches("One", &["a", "b"]).reads_time(), 0)
+        .with(watches("Two", &["a"]).gives_way(), 0)
+        .ready();
+    assert!(profile.reads_time());
+    assert_eq!(["One", "Two", "Unknown"].map(|name| profile.gives_way(name)), [false, true, false]);
+    let watched = profile.watched();
+    let watched = watched.iter().map(|(plugin, kind, key)| format!("{plugin} {} {key}", kind.name()));
+    let expected = ["One ConfigMap ns/a", "One ConfigMap ns/b", "Two ConfigMap ns/a"];
+    assert_eq!(watched.collect::<Vec<_>>(), expected);
 }

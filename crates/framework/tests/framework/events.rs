@@ -84,6 +84,7 @@ fn what_the_change_of_a_pod_amounts_to_for_others() {
         (bound(asks("2")), bound(asks("1")), "AssignedPodUpdatePodScaleDown", (true, true)),
         (bound(asks("1")), bound(asks("2")), "AssignedPodUpdate", (true, true)),
         (bound(gpu()), bound(asks("1")), "AssignedPodUpdatePodScaleDown", (true, true)),
+        (bound(gpu()), bound(gpu()), "AssignedPodUpdate", (true, true)),
         (bound(asks("1")), bound(gpu()), "AssignedPodUpdate", (true, true)),
         (
             bound(holds("memory", "2")),

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use supercargo_framework::{
     Code, Prepared, Status, Verdict,
     assumed::{AssumedObjects, ReserveCycle},
-    handle::NoPendingPods,
+    handle::{NoPendingPods, Verb},
     points::{Filter, PostFilter, PreEnqueue, PreFilter, PreFilterOutcome, Reserve},
     preemption::{
-        Claim, FilterRunner, NodeVerdicts, Nomination, Nominations, NotNominated, Rejection,
+        Claim, FilterRunner, FollowUp, NodeVerdicts, Nomination, Nominations, NotNominated, Rejection,
         no_node_available,
     },
     profile::{PreFilterEnd, Profile, ProfileRunner},
@@ -16,7 +16,7 @@ use supercargo_framework::{
     registry::{Point, define},
 };
 use supercargo_model::{
-    Cluster, Name, NodeInfo, Pod,
+    Cluster, Key, Name, NodeInfo, Pod,
     testing::{cluster, node, pod},
 };
 
@@ -241,6 +241,39 @@ impl PostFilter for MakesRoom {
 }
 
 #[test]
+fn what_is_done_about_a_pod_that_fits_nowhere_is_done_by_who_asked_for_it() {
+    /// Notes what it is to do.
+    struct Notes(&'static str, Arc<Mutex<Vec<String>>>);
+    impl PostFilter for Notes {
+        fn post_filter(
+            &self,
+            runner: &dyn FilterRunner,
+            pod: &Pod,
+            verdicts: &NodeVerdicts,
+        ) -> Result<Nomination, NotNominated> {
+            MakesRoom(Ok("a")).post_filter(runner, pod, verdicts)
+        }
+
+        fn follow_up(&self, pod: &Arc<Pod>, follow_up: &FollowUp) {
+            let FollowUp { verb, key, .. } = follow_up;
+            self.1.lock().unwrap().push(format!("{} for {}: {verb:?} {key}", self.0, pod.name));
+        }
+    }
+    let log: Arc<Mutex<Vec<String>>> = Arc::default();
+    let plugin = |name: &'static str| {
+        let log = log.clone();
+        define(name, move |_| Ok(Notes(name, log.clone()))).post_filter()
+    };
+    let profile = Setup::new().with(plugin("One"), 0).with(plugin("Two"), 0).ready();
+    for name in ["Two", "Unknown", "One"] {
+        let key = Key::new("default", "claim");
+        let follow_up = FollowUp { plugin: name.into(), verb: Verb::Update, key, uid: "u".into() };
+        profile.follow_up(&pod("p").pod(), &follow_up);
+    }
+    assert_eq!(*log.lock().unwrap(), ["Two for p: Update default/claim", "One for p: Update default/claim"]);
+}
+
+#[test]
 fn the_first_that_can_make_room_does() {
     use Code::{Error, Unschedulable, UnschedulableAndUnresolvable};
     // (what One and Two say, how it ends)
@@ -375,6 +408,51 @@ fn the_first_that_holds_a_pod_back_is_named() {
 }
 
 #[test]
+fn who_held_a_pod_back_is_asked_first_when_it_may_enter_the_queue() {
+    struct Holds(&'static str, Arc<Mutex<Vec<&'static str>>>);
+    impl PreEnqueue for Holds {
+        fn pre_enqueue(&self, _: &QueueView<'_>, pod: &Pod) -> Verdict {
+            self.1.lock().unwrap().push(self.0);
+            if pod.spec.labels.get("gate").is_some_and(|gate| gate.contains(self.0)) {
+                return Err(Status::unresolvable("not yet"));
+            }
+            Ok(())
+        }
+    }
+    // (who holds it back now, who did so before, who is asked)
+    let cases = [
+        ("none", None, "One Two Three"),
+        ("none", Some("Two"), "Two One Three"),
+        ("Two", None, "One Two"),
+        ("Two", Some("Two"), "Two"),
+        ("Two-Three", Some("Three"), "Three"),
+        ("One", Some("Three"), "Three One"),
+        ("One", Some("Unknown"), "One"),
+    ];
+    for (gate, held_by, expected) in cases {
+        let log: Arc<Mutex<Vec<&'static str>>> = Arc::default();
+        let setup = ["One", "Two", "Three"].into_iter().fold(Setup::new(), |setup, name| {
+            let log = log.clone();
+            setup.with(define(name, move |_| Ok(Holds(name, log.clone()))).pre_enqueue(), 0)
+        });
+        let rules = setup.ready().queue_rules().clone();
+        let view = QueueView { cluster: &Cluster::default(), pending: &NoPendingPods };
+        let held_by = held_by.map(Name::from);
+        let held = rules.pre_enqueue(&view, &pod("p").label("gate", gate).pod(), held_by.as_ref());
+        assert_eq!(log.lock().unwrap().join(" "), expected, "{gate} {held_by:?}");
+        let refuses = expected.split(' ').next_back().filter(|_| gate != "none");
+        assert_eq!(held.err().map(|rejection| rejection.plugin.to_string()).as_deref(), refuses, "{gate}");
+    }
+}
+
+#[test]
+fn a_fault_is_no_refusal() {
+    let statuses =
+        [Status::unschedulable("x"), Status::unresolvable("x"), Status::error("x")].map(|s| s.is_rejection());
+    assert_eq!(statuses, [true, true, false]);
+}
+
+#[test]
 fn claims_follow_the_pod() {
     let written = |node: &str| pod("q").set("/status/nominatedNodeName", node).pod();
     let bare = || pod("q").pod();
@@ -416,4 +494,85 @@ fn claims_after_an_attempt() {
         nominations.settle(pod, claim.clone());
         assert_eq!(nominations.node_of("q").map(|node| &**node), expected, "{claim:?}");
     }
+}
+
+#[test]
+fn who_must_leave_room_for_whom() {
+    let mut nominations = Nominations::default();
+    for (name, priority, node) in [("low", 0, "a"), ("middle", 5, "a"), ("high", 10, "a"), ("other", 7, "b")]
+    {
+        nominations.nominate(pod(name).priority(priority).pod(), node.into());
+    }
+    assert_eq!((nominations.len(), nominations.is_empty()), (4, false));
+    let names = |pods: Vec<&Arc<Pod>>| pods.iter().map(|pod| &*pod.name).collect::<Vec<_>>().join(" ");
+    // (priority, on a: whom it must leave room for, who is less important; the nodes on which it must leave room)
+    let cases = [
+        (-1, "low middle high", "", "a b"),
+        (0, "low middle high", "", "a b"),
+        (5, "middle high", "low", "a b"),
+        (6, "high", "low middle", "a b"),
+        (8, "high", "low middle", "a"),
+        (10, "high", "low middle", "a"),
+        (11, "", "low middle high", ""),
+    ];
+    for (priority, ahead, less_important, nodes) in cases {
+        let pod = pod("p").priority(priority).pod();
+        assert_eq!(names(nominations.ahead_of(&pod, "a").collect()), ahead, "{priority}");
+        assert_eq!(names(nominations.less_important(&pod, "a").collect()), less_important, "{priority}");
+        let found: Vec<&str> = nominations.nodes_ahead_of(&pod).map(|node| &**node).collect();
+        assert_eq!(found.join(" "), nodes, "{priority}");
+        assert_eq!(nominations.any_ahead_of(&pod), !nodes.is_empty(), "{priority}");
+        assert_eq!(
+            nominations.ahead_of(&pod, "c").count() + nominations.less_important(&pod, "c").count(),
+            0
+        );
+    }
+    // Nobody leaves room for itself.
+    let high = pod("high").priority(10).pod();
+    assert!(!nominations.any_ahead_of(&high));
+    assert_eq!(names(nominations.ahead_of(&pod("middle").priority(5).pod(), "a").collect()), "high");
+}
+
+#[test]
+fn a_pod_is_shown_with_the_node_that_it_has_a_claim_to() {
+    let mut nominations = Nominations::default();
+    nominations.nominate(pod("p").pod(), "a".into());
+    let written = |name: &str| pod(name).set("/status/nominatedNodeName", "b").pod();
+    // (the pod, the node that is shown)
+    let cases = [
+        (pod("p").pod(), Some("a")),
+        // The status may be newer than the claim.
+        (written("p"), Some("b")),
+        (pod("q").pod(), None),
+        (written("q"), Some("b")),
+    ];
+    for (i, (pod, expected)) in cases.into_iter().enumerate() {
+        assert_eq!(nominations.named_in(&pod).nominated_node.as_deref(), expected, "case {i}");
+    }
+}
+
+#[test]
+fn it_is_told_on_which_nodes_claims_have_changed() {
+    let mut nominations = Nominations::default();
+    let start = nominations.revision();
+    nominations.nominate(pod("p").pod(), "a".into());
+    let then = nominations.revision();
+    // From one node to another: both have changed.
+    nominations.nominate(pod("p").pod(), "b".into());
+    nominations.forget("nobody");
+    let since = |nominations: &Nominations, revision: u64| {
+        let changed = nominations.changed_since(revision)?;
+        Some(changed.map(|node| node.to_string()).collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(since(&nominations, start).as_deref(), Some("a a b"));
+    assert_eq!(since(&nominations, then).as_deref(), Some("a b"));
+    assert_eq!(since(&nominations, nominations.revision()).as_deref(), Some(""));
+    assert_eq!(since(&nominations, nominations.revision() + 1), None, "that is still to come");
+    // The last 1,024 are remembered: three were there, and each round makes two.
+    for _ in 0..511 {
+        nominations.forget("p");
+        nominations.nominate(pod("p").pod(), "c".into());
+    }
+    assert_eq!(since(&nominations, start), None);
+    assert_eq!(since(&nominations, start + 1).map(|nodes| nodes.split(' ').count()), Some(1024));
 }

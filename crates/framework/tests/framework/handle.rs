@@ -155,6 +155,48 @@ fn a_change_is_looked_at_again_where_somebody_was_quicker_or_nobody_knows() {
 }
 
 #[test]
+fn an_object_that_may_have_been_made_is_looked_up() {
+    use Verb::{Create, Get};
+    // (failures, how it ends, what is asked); what is left open has been done.
+    let cases = [
+        (vec![], None, vec![Create]),
+        (vec![Some(OutcomeUnknown)], None, vec![Create, Get]),
+        // It was not made.
+        (vec![Some(ServerError(None))], Some(ServerError(None)), vec![Create, Get]),
+        (vec![Some(Conflict)], Some(Conflict), vec![Create]),
+        (vec![Some(Refused)], Some(Refused), vec![Create]),
+    ];
+    for (failures, ends, asked) in cases {
+        let course = course(&failures, |way| async move {
+            way.create(&ApiResource::PODS, &Key::new("default", "new"), json!({"metadata": {"name": "new"}}))
+                .await
+        });
+        let verbs: Vec<Verb> = course.1.iter().map(|(verb, _)| *verb).collect();
+        assert_eq!((course.0.as_ref().err().copied(), verbs), (ends, asked), "{failures:?}");
+        assert!(course.0.is_err() || course.0.is_ok_and(|object| object["metadata"]["name"] == "new"));
+    }
+}
+
+#[test]
+fn a_pod_goes_on_when_everybody_has_let_it() {
+    let waiting = WaitingPods::default();
+    let permits = ["one", "other"].map(|name| (name.into(), PermitHandle::default()));
+    let pod = pod("p").pod();
+    waiting.insert(WaitingPod { pod: pod.clone(), node: "n".into(), permits: permits.to_vec() });
+    let said = || permits.each_ref().map(|(_, permit)| futures_now(permit.clone()));
+    let [listed] = &waiting.list()[..] else { panic!("one pod waits") };
+    assert_eq!((&*listed.pod.uid, &*listed.node), ("p", "n"));
+    listed.allow("nobody");
+    assert_eq!(said(), [None, None]);
+    listed.allow("other");
+    assert_eq!(said(), [None, Some(Ok(()))]);
+    // What was said first holds.
+    listed.reject("other", "too late");
+    listed.allow("one");
+    assert_eq!(said(), [Some(Ok(())), Some(Ok(()))]);
+}
+
+#[test]
 fn a_pod_that_waits_is_refused_in_the_name_of_who_made_it_wait() {
     let waiting = WaitingPods::default();
     let permits = ["one", "other"].map(|name| (name.into(), PermitHandle::default()));

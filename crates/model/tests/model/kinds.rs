@@ -4,7 +4,7 @@ use supercargo_manifest::Source;
 use supercargo_model::{
     ApiResource, Cluster, Declared, Key, Kind,
     kind::Invalidates,
-    object::{Object, Reader, read_object},
+    object::{Object, Reader, read_declared_object, read_object},
 };
 
 /// An object of a kind that says as much as it must, and something that can change.
@@ -157,6 +157,53 @@ fn a_custom_kind_is_kept_as_it_is_where_it_is_declared() {
     cluster.remove(kind, &key);
     assert!(cluster.changes().since(before).is_none());
     assert_eq!(cluster.custom_objects(&BOATS).count(), 0);
+}
+
+#[test]
+fn a_custom_kind_is_told_from_those_that_are_alike_in_part() {
+    static OTHER_BOATS: ApiResource = ApiResource { group: "other.com", ..BOATS };
+    static HARBOURS: ApiResource = ApiResource { plural: "harbours", kind: "Harbour", ..BOATS };
+    // (group and version, kind, as what it is read)
+    let cases = [
+        ("example.com/v1", "Boat", Some(&BOATS)),
+        ("example.com/v2", "Boat", Some(&BOATS)),
+        ("other.com/v1", "Boat", Some(&OTHER_BOATS)),
+        ("example.com/v1", "Harbour", Some(&HARBOURS)),
+        ("other.com/v1", "Harbour", None),
+        ("v1", "Boat", None),
+        ("third.com/v1", "Raft", None),
+    ];
+    let declared = declared(&[&OTHER_BOATS, &HARBOURS, &BOATS], &[]);
+    for (version, kind, expected) in cases {
+        let source =
+            Source::new("test", format!("{{apiVersion: {version}, kind: {kind}, metadata: {{name: a}}}}"));
+        let values = supercargo_manifest::read(&source).unwrap();
+        let expected = expected.map(Kind::Custom);
+        let read = read_declared_object(&source, &values[0], "", &declared).unwrap();
+        assert_eq!(read.map(|object| object.kind()), expected, "{version} {kind}");
+        for text in [values[0].to_json(), source.text.to_string()] {
+            let (objects, skipped) = read_declared(declared.clone(), &text);
+            assert_eq!(objects.first().map(Object::kind), expected, "{text}");
+            assert_eq!(objects.len() + skipped, 1, "{text}");
+        }
+    }
+}
+
+#[test]
+fn numbers_are_the_nearest_to_what_is_written_whoever_reads_them() {
+    // Seconds with more digits than are kept; as JSON prints the first, and the end of what can be counted.
+    for digits in
+        ["1763495741.006999881", "1763495741.0069999", "122.416294033786585", "21474836471700000000"]
+    {
+        let boat =
+            format!("{{apiVersion: example.com/v1, kind: Boat, metadata: {{name: ark}}, speed: {digits}}}");
+        let json = r#"{"apiVersion":"example.com/v1","kind":"Boat","metadata":{"name":"ark"},"speed":"#;
+        for text in [boat, format!("{json}{digits}}}")] {
+            let (objects, _) = read_declared(declared(&[&BOATS], &[]), &text);
+            let [Object::Custom(boat)] = &objects[..] else { panic!("{objects:?}") };
+            assert_eq!(boat.read::<f64>("/speed").unwrap(), digits.parse::<f64>().unwrap(), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -302,3 +302,30 @@ fn claims_to_devices() {
     assert_eq!(&*made.extended.as_ref().unwrap().request_mappings[0].resource_name, "r");
     assert_eq!(pod("p", "spec: {containers: []}").claims, None);
 }
+
+#[test]
+fn features_of_the_kubelet_that_a_pod_needs() {
+    let rule = |action: &str| format!("[{{name: c, restartPolicyRules: [{{action: {action}}}]}}]");
+    let (all, one) = (rule("RestartAllContainers"), rule("Restart"));
+    let (restart, users) = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport");
+    // (spec, features)
+    let cases: [(&str, &[&str]); 10] = [
+        ("containers: []", &[]),
+        ("containers: [], hostNetwork: true", &[]),
+        ("containers: [], hostUsers: false", &[]),
+        ("containers: [], hostNetwork: true, hostUsers: true", &[]),
+        ("containers: [], hostNetwork: false, hostUsers: false", &[]),
+        ("containers: [], hostNetwork: true, hostUsers: false", &[users]),
+        (&format!("containers: {one}"), &[]),
+        (&format!("containers: {all}"), &[restart]),
+        (&format!("initContainers: {all}, containers: {one}"), &[restart]),
+        (&format!("containers: {all}, hostNetwork: true, hostUsers: false"), &[restart, users]),
+    ];
+    for (spec, expected) in cases {
+        let pod = pod("p", &format!("spec: {{{spec}}}"));
+        assert!(
+            pod.spec.required_features.iter().map(|feature| &**feature).eq(expected.iter().copied()),
+            "{spec}"
+        );
+    }
+}

@@ -1,5 +1,7 @@
 //! The choice among candidates and the arguments. What a node's victims are needs filters that run: see the engine's tests.
 
+mod evictions;
+
 use std::sync::Arc;
 
 use supercargo_manifest::Source;

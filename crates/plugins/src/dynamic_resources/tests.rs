@@ -1,5 +1,7 @@
 //! What becomes of claims that somebody else touches between the decision and the binding, and which events help.
 
+mod waits;
+
 use std::collections::VecDeque;
 
 use serde_json::{Value, json};

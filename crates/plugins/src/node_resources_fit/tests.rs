@@ -24,7 +24,11 @@ fn verdict(plugin: &NodeResourcesFit, node: Builder, existing: Vec<Builder>, pod
     let placed = existing.into_iter().map(|pod| pod.on("n"));
     let cluster = cluster(std::iter::once(node).chain(placed));
     let info = cluster.node("n").unwrap();
-    match plugin.filter(&Prepared::nothing(), &cluster, &pod.pod(), info) {
+    said(plugin.filter(&Prepared::nothing(), &cluster, &pod.pod(), info))
+}
+
+fn said(verdict: Verdict) -> String {
+    match verdict {
         Ok(()) => "ok".to_owned(),
         Err(status) => {
             let code = match status.code {
@@ -87,6 +91,68 @@ fn every_resource_must_suffice() {
     for (pod, expected) in cases {
         let shown = format!("{pod:?}");
         assert_eq!(verdict(&default_plugin(), small(), used(), pod), expected, "{shown}");
+    }
+}
+
+#[test]
+fn many_resources_are_refused_as_few_are() {
+    let class = |name: &str, resource: &str| {
+        object(json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name},
+            "spec": {"extendedResourceName": resource}}))
+    };
+    let resource = |i: usize| format!("example.com/r{i}");
+    let offers_most = |name: &str| {
+        let node = node(name).allocatable("cpu", "4").allocatable("pods", "10");
+        [0, 1, 2, 3, 4, 5, 6, 8].into_iter().fold(node, |node, i| node.allocatable(&resource(i), "2"))
+    };
+    // Classes stand for 1, which device plugins offer on most nodes, and for 7, which they offer nowhere.
+    let cluster = cluster([
+        class("one", &resource(1)),
+        class("seven", &resource(7)),
+        offers_most("a"),
+        offers_most("b").allocatable(&resource(1), "0").allocatable(&resource(2), "0"),
+        offers_most("c").allocatable("pods", "0").allocatable("cpu", "1"),
+        offers_most("d"),
+        pod("used").on("d").container(&[("cpu", "3"), (&resource(3), "2"), (&resource(4), "1")]),
+    ]);
+    // Nine of them, and one more that nobody offers, and whose name comes first.
+    let nine: Vec<String> = (0..9).map(resource).collect();
+    let others = [("cpu", "2"), ("none.com/r", "0")];
+    let nine: Vec<(&str, &str)> = nine.iter().map(|name| (&**name, "1")).chain(others).collect();
+    let ten: Vec<(&str, &str)> = nine.iter().copied().chain([("alone.com/r", "1")]).collect();
+    // (node, said to the pod that wants nine, and to the one that wants ten)
+    let (alone, two, three) =
+        ("Insufficient alone.com/r", "Insufficient example.com/r2", "Insufficient example.com/r3");
+    let cases = [
+        ("a", "ok".to_owned(), format!("too small: {alone}")),
+        ("b", format!("too small: {two}"), format!("too small: {alone}, {two}")),
+        (
+            "c",
+            "too small: Too many pods, Insufficient cpu".to_owned(),
+            format!("too small: Too many pods, Insufficient cpu, {alone}"),
+        ),
+        (
+            "d",
+            format!("full: Insufficient cpu, {three}"),
+            format!("too small: Insufficient cpu, {alone}, {three}"),
+        ),
+    ];
+    for (wants, ignored) in [(&nine, "{}"), (&ten, "{}"), (&ten, "{ignoredResourceGroups: [alone.com]}")] {
+        let (plugin, pod) =
+            (with_args(ignored, NodeResourcesFit::new).unwrap(), pod("p").container(wants).pod());
+        let prepared = plugin.prepare(&cluster, &pod);
+        assert!(prepared.get::<Arc<ManyResources>>().is_ok(), "there are many");
+        for (name, without, with) in &cases {
+            let expected = if wants.len() == ten.len() && ignored == "{}" { with } else { without };
+            let node = cluster.node(name).unwrap();
+            for prepared in [&prepared, &Prepared::nothing()] {
+                assert_eq!(
+                    said(plugin.filter(prepared, &cluster, &pod, node)),
+                    *expected,
+                    "{name} {ignored}"
+                );
+            }
+        }
     }
 }
 
