@@ -69,8 +69,13 @@ fn commit(is_release: bool) -> Option<String> {
     if !is_release {
         return None;
     }
-    let head = git(&["rev-parse", "--git-path", "HEAD"])?;
-    println!("cargo::rerun-if-changed={}", project().join(head).display());
+    // The second changes with every commit, the first only with the branch; a path that is not there would be a change each time.
+    for file in ["HEAD", "logs/HEAD"] {
+        let path = project().join(git(&["rev-parse", "--git-path", file])?);
+        if path.exists() {
+            println!("cargo::rerun-if-changed={}", path.display());
+        }
+    }
     git(&["rev-parse", "HEAD"])
 }
 

@@ -11,6 +11,7 @@ mod queue_model;
 mod requeue;
 mod scheduling_queue;
 mod siblings;
+mod soft_taints;
 mod starvation;
 mod support;
 mod trials;
