@@ -76,6 +76,7 @@ pub(crate) struct SearchClasses {
     /// The last stretch: what it has of the order, the later part first, and its classes.
     ranges: [Range<usize>; 2],
     present: Classes,
+    /// The same as a list.
     met: Vec<u16>,
     /// The points of each cell by one score.
     points: Vec<f64>,

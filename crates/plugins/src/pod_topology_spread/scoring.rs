@@ -25,6 +25,7 @@ struct Domains {
 /// What the pods in a domain add to a node's raw score, by one constraint.
 #[derive(Clone, Copy)]
 pub(super) struct Term {
+    /// What the weight follows from.
     pub(super) domains: usize,
     /// ln(domains + 2): with more domains, a single pod weighs more.
     weight: f64,
